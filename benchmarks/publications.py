@@ -11,7 +11,7 @@ from benchmarks.delimited import DEFINITIONS, QUOTED, parsed, quoted_lines
 from benchmarks.report import Act, Figure, Target
 
 from trailgate.capture.capture import Capture, Parsed
-from trailgate.capture.formats import parser_of, publish_options, writer_for
+from trailgate.capture.formats import find_parser_type, publish_options, writer_for
 from trailgate.expressions.selection import CaptureRules
 from trailgate.formats.delimited.options import delimited_options
 from trailgate.jobs.capture.loading import messages_from
@@ -34,7 +34,7 @@ class _NoFiles:
 def capture_of() -> Capture:
     """Return a capture of delimited publications, of whole images."""
     properties = parse_properties(PROPERTIES)
-    options, _ = parser_of(properties).setup(properties, _NoFiles())  # type: ignore[arg-type]
+    options, _ = find_parser_type(properties).setup(properties, _NoFiles())  # type: ignore[arg-type]
     return Capture(options, DEFINITIONS, WHOLE)
 
 

@@ -12,7 +12,7 @@ from benchmarks.xml_messages import batches_of
 from lxml import etree
 
 from trailgate.capture.capture import Capture
-from trailgate.capture.formats import parser_of, publish_options, writer_for
+from trailgate.capture.formats import find_parser_type, publish_options, writer_for
 from trailgate.expressions.selection import CaptureRules
 from trailgate.messages.messages import MessageBatch
 from trailgate.messages.properties import parse_properties
@@ -84,7 +84,7 @@ def cell(draw: random.Random, kind: str, i: int) -> str:
 
 def capture_of() -> Capture:
     properties = parse_properties(b"parser.type=event_publishing")
-    options, _ = parser_of(properties).setup(properties, _NoFiles())  # type: ignore[arg-type]
+    options, _ = find_parser_type(properties).setup(properties, _NoFiles())  # type: ignore[arg-type]
     return Capture(options, DEFINITIONS, BEFORES)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from trailgate.capture.capture import Capture
-from trailgate.capture.formats import parser_of
+from trailgate.capture.formats import find_parser_type
 from trailgate.cobol.copybook.layouts import CobolDialect, CopybookLayout
 from trailgate.cobol.copybook.reader import read_copybook
 from trailgate.definitions.defgen import read_sourcedefs
@@ -50,7 +50,7 @@ def held_setup(
 ) -> tuple[MetadataOptions, Definitions]:
     """Return the options and definitions of properties, and of the files that they name."""
     parsed = parse_properties(properties.encode(), "a.properties")
-    return parser_of(parsed).setup(parsed, HeldFiles(files))
+    return find_parser_type(parsed).setup(parsed, HeldFiles(files))
 
 
 def held_capture(

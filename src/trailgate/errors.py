@@ -57,7 +57,7 @@ def mask_logins(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """A place in the input, such as a file, a byte offset, a table and a field.
+    """The place of an error in the input, such as a file, a byte offset, a table and a field.
 
     Unknown parts are None and are not printed.
 
@@ -102,7 +102,7 @@ class Where:
 
 
 def _utf8(raw: bytes) -> str:
-    """Decode the first bytes as UTF-8, or return "" if they are not UTF-8.
+    """Decode the start of the raw bytes in an error as UTF-8, or return "" if they are not UTF-8.
 
     The bytes are truncated after 240, which may split a character. So if bytes are invalid after
     the first 60, the text just ends there.
@@ -224,7 +224,7 @@ class WriteError(StorageError):
 class TargetUnavailableError(StorageError):
     """Raised if the target of apply cannot be reached.
 
-    Apply retries, because another attempt may succeed.
+    Apply retries, because another attempt may succeed (``retriable``).
 
     ``reason`` is the label of the fault in metrics. A run that follows a trail retries indefinitely
     if the fault is ``lasting``; otherwise it gives up when the fault lasts longer than the

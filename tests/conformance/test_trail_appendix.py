@@ -16,7 +16,7 @@ from sample_trail import Op
 from trailgate.cli.main import run
 from trailgate.logdump.result_output import text_lines
 from trailgate.model.tables import Definitions
-from trailgate.storage.files.manifest import read_checkpoint
+from trailgate.storage.live.checkpoint import read_checkpoint
 from trailgate.storage.live.live_trail import AppendOptions
 from trailgate.trail.format.file_header import FileHeader, TrailInfo, decode_header, encode_header
 from trailgate.trail.records.record import encode_record

@@ -52,13 +52,13 @@ def by_hand(rows: str, *, is_open: bool) -> tuple[list[int], list[int], list[Tra
             elif row in "BWR" and is_open:
                 fault = ABANDONS if row == "R" else BEGINS_INSIDE
                 outcomes[number] = (
-                    TransactionOutcome.LEFT_OUT if row == "R" else TransactionOutcome.TORN
+                    TransactionOutcome.ABANDONED if row == "R" else TransactionOutcome.TORN
                 )
             elif row in "ME" and not is_open:
                 fault = CONTINUES_NOTHING
                 outcomes[number] = (
                     TransactionOutcome.TORN
-                    if number or outcomes[0] != TransactionOutcome.LEFT_OUT
+                    if number or outcomes[0] != TransactionOutcome.ABANDONED
                     else outcomes[0]
                 )
             if row in "BWR?" or not is_open:
@@ -72,7 +72,9 @@ def by_hand(rows: str, *, is_open: bool) -> tuple[list[int], list[int], list[Tra
             is_open = row in "BM"
             if not is_open:
                 outcomes[number] = (
-                    TransactionOutcome.WHOLE if headed and row != "?" else TransactionOutcome.TORN
+                    TransactionOutcome.COMPLETE
+                    if headed and row != "?"
+                    else TransactionOutcome.TORN
                 )
         numbers.append(number)
         faults.append(fault)
@@ -139,12 +141,12 @@ def test_what_begins_ends_or_is_reported(rows: str) -> None:
         text = text.replace("a", "")
         after = int(np.flatnonzero(found.number == number)[-1]) + 1
         following = next((found.faults[i] for i in range(after, len(rows)) if rows[i] != "a"), 0)
-        if fate == TransactionOutcome.WHOLE:
+        if fate == TransactionOutcome.COMPLETE:
             assert text in ("W", "R") or (text[0], text[-1]) == ("B", "E")
         elif fate == TransactionOutcome.WAITING:
             assert text[-1] in "BM"
             assert number == len(outcomes) - 1
-        elif fate == TransactionOutcome.LEFT_OUT:
+        elif fate == TransactionOutcome.ABANDONED:
             assert following == ABANDONS
         else:
             assert (

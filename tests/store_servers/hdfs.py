@@ -116,8 +116,8 @@ class Below:
     def read(self, key: str) -> Any:
         return self.store.read(self.above + key)
 
-    def part(self, piece: ObjectRange) -> Any:
-        return self.store.part(piece._replace(key=self.above + piece.key))
+    def read_range(self, piece: ObjectRange) -> Any:
+        return self.store.read_range(piece._replace(key=self.above + piece.key))
 
     def put(self, key: str, data: bytes, over: str | None) -> Any:
         return self.store.put(self.above + key, data, over)

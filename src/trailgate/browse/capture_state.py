@@ -14,10 +14,10 @@ from typing import Final
 
 from trailgate.errors import StorageError, TrailgateError
 from trailgate.storage.files.addresses import LOCAL
-from trailgate.storage.files.durable import lock_holder
 from trailgate.storage.files.listing import TrailListing
-from trailgate.storage.files.manifest import Checkpoint, checkpoint_path, read_checkpoint
+from trailgate.storage.files.locks import lock_holder
 from trailgate.storage.files.trail_files import TrailPosition
+from trailgate.storage.live.checkpoint import Checkpoint, checkpoint_path, read_checkpoint
 
 COUNTED: Final = 64 << 20  # the most bytes of a quarantine in which messages are counted
 JOURNAL: Final = "journal"  # the source of messages that were stored before their capture

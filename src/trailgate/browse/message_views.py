@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 
 from trailgate.capture.capture import Capture, isolate_bad
-from trailgate.capture.formats import parser_row
+from trailgate.capture.formats import parser_type_of
 from trailgate.columnar.code_pages import CodePage, code_page, decode_with_page
 from trailgate.columnar.delimited import index_fields
 from trailgate.columnar.rows import octets
@@ -108,7 +108,7 @@ def errors_of(capture: Capture, view: MessageView, messages: MessageBatch) -> li
         headers=None if messages.headers is None else (messages.headers[0],) * count,
     )
     options = capture.options
-    form = parser_row(options).format(options)
+    form = parser_type_of(options).format(options)
     parser = MessageParser(form, options, capture.definitions, capture.rules, capture.now)
     _, problems = isolate_bad(parser, one_per_record)
     errors = []

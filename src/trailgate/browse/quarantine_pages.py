@@ -20,7 +20,7 @@ from trailgate.columnar.kernels.strings import DIGITS
 from trailgate.errors import DecodeError, OptionError, TrailgateError, mask_logins
 from trailgate.storage.files.listing import TrailListing, list_trail
 from trailgate.storage.files.opened_file import OpenedFile
-from trailgate.storage.files.quarantine import read_line
+from trailgate.storage.files.quarantine import parse_message_line
 
 MESSAGES: Final = 20  # messages on a page
 EDITED: Final = 30_000  # the most characters of a message that is repaired on the page
@@ -147,7 +147,7 @@ def _message(line: bytes) -> BadMessage:
     """Parse a line. A line that cannot be parsed is shown unchanged."""
     text = line.decode("utf-8", "backslashreplace")
     try:
-        body, _ = read_line(line)
+        body, _ = parse_message_line(line)
         fields = json.loads(line)
     except DecodeError as error:
         problem = f"the line cannot be read: {error.problem}"

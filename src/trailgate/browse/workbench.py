@@ -25,7 +25,7 @@ from urllib.parse import parse_qsl
 from trailgate.browse.message_views import MessageView, errors_of, view_of
 from trailgate.browse.operations import MISSING, ShownCell, ShownValue, show_cell, show_value
 from trailgate.capture.capture import Capture
-from trailgate.capture.formats import parser_of, parser_row
+from trailgate.capture.formats import find_parser_type, parser_type_of
 from trailgate.cobol.copybook.layouts import CobolDialect, CopybookLayout
 from trailgate.definitions.defgen import read_sourcedefs
 from trailgate.errors import DefinitionError, OptionError, StorageError, TrailgateError, Where
@@ -39,7 +39,8 @@ from trailgate.messages.property_rows import PropertyType
 from trailgate.messages.property_table import find_property as property_row
 from trailgate.model.tables import Definitions
 from trailgate.storage.files.addresses import read_file
-from trailgate.storage.files.file_search import MemberFinder, folder_of
+from trailgate.storage.files.copy_members import MemberFinder
+from trailgate.storage.files.file_search import folder_of
 
 if TYPE_CHECKING:
     from trailgate.formats.xml.coverage import Explanation
@@ -416,7 +417,7 @@ class _Examined:
         properties = self._properties()
         if self.errors or not properties.entries:
             return
-        parser = parser_of(properties)
+        parser = find_parser_type(properties)
         files = {file.name: file.text for file in self.sheet.files}
         texts = _Texts(files, properties, self.bench.copybooks)
         options, tables = parser.setup(properties, texts)
@@ -429,7 +430,7 @@ class _Examined:
         messages = replace(messages_from([body], MESSAGE), headers=(self._headers(),))
         # A format without definitions infers the tables from the message itself.
         if options.infers:
-            inference = parser_row(options).inference(options)
+            inference = parser_type_of(options).inference(options)
             inference.add(messages)
             known = capture.rules.with_keys(inference.definitions())
             capture = replace(capture, options=options.with_tables(known), definitions=known)

@@ -28,7 +28,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask
-from trailgate.capture.formats import parser_row
+from trailgate.capture.formats import parser_type_of
 from trailgate.columnar.gather import take_text
 from trailgate.columnar.rows import BadRowIsolation, distinct_numbers, first_of_each
 from trailgate.errors import OptionError, TrailgateError
@@ -96,7 +96,7 @@ def isolate_bad(
 def _with_first_records(
     parser: MessageParser, messages: MessageBatch, numbers: Longs, errors: ErrorColumns
 ) -> ErrorColumns:
-    """Make each error name the first faulty record of its message.
+    """Make the error of each bad captured message name the message's first faulty record.
 
     `numbers` are the bad messages. If a message has several faulty records, its error may name a
     later one, because each check runs over all records of the batch before the next check.
@@ -130,7 +130,7 @@ def _with_first_records(
 def _parse_good(
     parser: MessageParser, messages: MessageBatch, rows: range, bad: MessageErrors
 ) -> list[RawOperations]:
-    """Parse the messages of a row range that are not in `bad`.
+    """Parse a range of captured messages without those in `bad`.
 
     Bad messages found on the way are added to it.
     """
@@ -166,6 +166,9 @@ __all__ = ["Capture", "MessageBatch", "Parsed", "Problem", "TransactionState"]
 class Parsed:
     """The operations of a batch of messages, grouped into transactions.
 
+    `batch` contains the operations, and `problems` are the errors of bad messages. `state` is the
+    state after the batch, for parsing the next one.
+
     `message` is the index in the batch of each operation's message. It is -1 for an operation of an
     earlier batch that was held back until it was known whether its transaction has another captured
     operation. `opens` marks the messages that begin a transaction, and `starts_unit` the messages
@@ -196,7 +199,7 @@ class Parsed:
 
 
 def _known(tokens: pa.MapArray | None) -> pa.MapArray | None:
-    """Return the tokens, with null instead of the placeholder for a record's length.
+    """Return user tokens with null instead of the placeholder for a record's length.
 
     The length (RECORDLENGTH) is known only when the record is written.
     """
@@ -229,7 +232,7 @@ class Capture:
     @cached_property
     def _parser(self) -> MessageParser:
         return MessageParser(
-            format=parser_row(self.options).format(self.options),
+            format=parser_type_of(self.options).format(self.options),
             options=self.options,
             definitions=self.definitions,
             rules=self.rules,
@@ -239,7 +242,7 @@ class Capture:
 
     @cached_property
     def _waiting_format(self) -> WaitingFormat | None:
-        """The format, if messages may have to wait for later ones."""
+        """The message format if its messages may have to wait for later ones, otherwise None."""
         own = self._parser.format
         return own if isinstance(own, WaitingFormat) else None
 
@@ -249,13 +252,13 @@ class Capture:
 
     @cached_property
     def spans_messages(self) -> bool:
-        """Whether a transaction may span several messages."""
+        """Whether a transaction may span several captured messages."""
         return self.options.spans_messages
 
     @property
     def cutter(self) -> MessageCutter | None:
         """The cutter for messages too large for memory, or None if the message format has no cutter."""
-        return parser_row(self.options).cutter(self.options)
+        return parser_type_of(self.options).cutter(self.options)
 
     @property
     def tables(self) -> Definitions:
@@ -439,7 +442,10 @@ class Capture:
         return self._parser.format.warnings_of_part(notes)
 
     def finish(self, state: TransactionState) -> TrailgateError | None:
-        """Build the error for input that ends with an open transaction or waiting messages, or return None."""
+        """Build the error for captured input that ends too early: in a transaction or with waiting messages.
+
+        Returns None if it ends correctly.
+        """
         problems = self.at_end(state).problems
         return problems[0].error if problems else None
 
@@ -491,7 +497,11 @@ def _with_transactions(
     rest: CapturedOperations,
     order: Longs,
 ) -> ChangeBlock:
-    """Fill in the transaction columns of a block. `order` are its row numbers in the batch."""
+    """Fill in the transaction columns of a block of captured operations.
+
+    `block.order` are the rows of its operations in `raw`, `done` and `rest`, and `order` their
+    numbers in the new batch.
+    """
     # The same object: the CSN is the sequence id, which the block has already. Nothing needs to be
     # copied.
     own_csn = done.csn is raw.seq_id
@@ -521,7 +531,7 @@ def _all_waiting(messages: MessageBatch, state: TransactionState) -> Parsed:
 
 
 def _of_this_batch(parsed: Parsed, messages: MessageBatch, before: int) -> Parsed:
-    """Renumber a result so that message 0 is the first message of this batch.
+    """Renumber the result of parsing so that message 0 is the first message of this batch.
 
     `parsed` is the result for `messages`. The first `before` of them come from earlier batches, and
     the last ones may not be parsed yet. A problem in an earlier message gets message number -1, and
@@ -551,7 +561,7 @@ def _of_this_batch(parsed: Parsed, messages: MessageBatch, before: int) -> Parse
 
 
 def _with_sources(problems: Problems, messages: MessageBatch) -> Problems:
-    """Add the source and the offset of its message to each problem of this batch."""
+    """Add the source and the offset of its message to each problem of a captured batch."""
     own = problems.message >= 0
     if not own.any():
         return problems

@@ -131,7 +131,7 @@ PARSERS: Final = (
 _NAMES: Final = ", ".join(row.name for row in PARSERS)
 
 
-def parser_of(properties: Properties) -> ParserType:
+def find_parser_type(properties: Properties) -> ParserType:
     """Return the row of PARSERS that the property `parser.type` names.
 
     Raises OptionError if it is missing or unknown.
@@ -145,7 +145,7 @@ def parser_of(properties: Properties) -> ParserType:
     raise properties.error(f"parser.type is {entry.value}; this version parses {_NAMES}", entry)
 
 
-def parser_row(options: MetadataOptions) -> ParserType:
+def parser_type_of(options: MetadataOptions) -> ParserType:
     """Return the row of PARSERS for an options object, for example the Debezium row for `DebeziumOptions`."""
     # The rows name classes as strings; compare the class's own address with them.
     address = f"{type(options).__module__}:{type(options).__qualname__}"

@@ -44,8 +44,9 @@ from trailgate.model.kernels import BEGUN, CONTINUES_NOTHING, ENDS, UNDOES
 from trailgate.model.tables import Definitions, Table
 from trailgate.model.transactions import TransactionOutcome
 from trailgate.storage.files.addresses import name_of
-from trailgate.storage.files.durable import lock, sync_folder
+from trailgate.storage.files.durable import sync_folder
 from trailgate.storage.files.listing import TrailFile, files_on_disk, number_digits
+from trailgate.storage.files.locks import lock
 from trailgate.storage.files.manifest import Manifest, ManifestFile, manifest_path, write_manifest
 from trailgate.storage.files.trail_files import StoredTrail, find_stored_trail
 from trailgate.storage.reading.trail_file import TrailFileReader
@@ -130,7 +131,7 @@ class RecordGroups:
         for number, (_, rows) in reversed(list(enumerate(errors))):
             reason[rows] = number
         apart, bad, firsts = followed.apart, reason >= 0, followed.firsts
-        whole = followed.outcomes == TransactionOutcome.WHOLE
+        whole = followed.outcomes == TransactionOutcome.COMPLETE
         # one bad record makes its complete group incomplete
         whole[followed.number[bad & ~apart]] = False
         return cls(

@@ -141,7 +141,7 @@ def _numbered_groups(records: InspectedRecords, followed: FollowedTransactions) 
     Group 0 began before these records. Groups with a bad record are not decoded, because their
     fault is already known, nor are the records that a restart made void, together with the restart.
     """
-    skipped = followed.outcomes == TransactionOutcome.LEFT_OUT
+    skipped = followed.outcomes == TransactionOutcome.ABANDONED
     known = records.bad | (records.view.problems & REFUSED != 0) | (followed.marks & UNDOES != 0)
     # one bad record excludes its complete group
     skipped[followed.number[known & ~followed.apart]] = True

@@ -100,7 +100,7 @@ Image = tuple[StateColumn, ...]
 
 
 def has_any_column(image: Image) -> bool:
-    """Return whether an image has a column that is not missing in every row."""
+    """Return whether an image of a block has any column that is not missing in every row."""
     return any(state.values is not None for state in image)
 
 
@@ -108,8 +108,10 @@ def has_any_column(image: Image) -> bool:
 class ChangeBlock:
     """Operations of one table, as arrays with one element per operation.
 
-    ``order`` is each operation's number in the block's batch, and ``op_ts`` is microseconds since
-    1970 UTC. ``before`` and ``after`` are tuples with one item per table column.
+    ``order`` is each operation's number in the block's batch. ``op_type`` and ``tx_ind`` are ASCII
+    codes of letters (``OP_TYPES``, ``TX_INDICATORS``), and ``op_ts`` is microseconds since 1970
+    UTC. ``before`` and ``after`` are tuples with one item per table column. The other columns are
+    strings and maps as in the operations table; None means that all values are NULL.
     """
 
     table: Table
@@ -131,7 +133,7 @@ class ChangeBlock:
         return len(self.order)
 
     def with_columns(self, **columns: Any) -> ChangeBlock:
-        """Return the block with some columns replaced.
+        """Return the change block with some columns replaced.
 
         This takes a third of the time of ``dataclasses.replace``, which is noticeable in small
         batches.
@@ -142,7 +144,7 @@ class ChangeBlock:
         return ChangeBlock(*values)
 
     def take(self, rows: Longs) -> ChangeBlock:
-        """Return the operations of the block at these row indexes, in the given order.
+        """Return the operations of the change block at these row indexes, in the given order.
 
         If they are the first rows of the block in order (0, 1, 2, ...), Arrow columns are not
         copied. An array that several columns share is copied only once.
@@ -197,7 +199,7 @@ _COLUMNS_OF: Final = attrgetter(*_NAMES)
 
 @dataclass(frozen=True, slots=True)
 class ChangeBatch:
-    """Blocks of operations on several tables.
+    """A batch of operations on several tables, as blocks of one table each.
 
     Their ``order`` arrays together are the numbers 0 to ``rows`` - 1, each once.
     """
@@ -206,7 +208,7 @@ class ChangeBatch:
     rows: int
 
     def tx_indicators(self) -> Octets:
-        """Return the transaction indicators of all operations in their order."""
+        """Return the transaction indicators of all operations of the batch, in order."""
         indicators = np.zeros(self.rows, np.uint8)
         for block in self.blocks:
             indicators[block.order] = block.tx_ind
@@ -214,7 +216,7 @@ class ChangeBatch:
 
     @check_arguments
     def in_order(self, name: str) -> pa.Array:
-        """Return one string column of all blocks, in the order of the operations.
+        """Join one string column of all change blocks, in the order of the operations.
 
         ``name`` is the column's attribute in `ChangeBlock`, such as "csn".
         """

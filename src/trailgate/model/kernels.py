@@ -1,4 +1,7 @@
-"""The loops that follow transactions through operations or records, and repair indicators when rows are dropped."""
+"""Compiled loops of ``model/transactions.py``: follow transactions, and repair indicators of kept rows.
+
+A row is an operation or a trail record. Its marks state whether it begins or ends a transaction.
+"""
 
 from __future__ import annotations
 

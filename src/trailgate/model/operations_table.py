@@ -41,9 +41,9 @@ _FIELDS: Final = tuple((field.name, field.type) for field in OPERATIONS_SCHEMA)
 def merge_in_order(
     parts: Sequence[pa.RecordBatch], orders: Sequence[Longs], schema: pa.Schema
 ) -> pa.RecordBatch:
-    """Concatenate the rows of several blocks, and sort them.
+    """Concatenate the rows of several change blocks, and put them in the order of their batch.
 
-    ``orders[i]`` has the place of each row of ``parts[i]`` in the result.
+    ``orders[i]`` has the number of each row of ``parts[i]`` in the batch; numbers may be missing.
     """
     if not parts:
         return pa.RecordBatch.from_pylist([], schema=schema)
@@ -181,7 +181,7 @@ def from_operations(batch: pa.RecordBatch, definitions: Definitions | TableSourc
 def _definitions_of(
     definitions: Definitions | TableSource, name: str, positions: pa.Array, rows: Longs
 ) -> Iterable[tuple[Table, Longs]]:
-    """Return the definitions of a table, each with the operations for which it is valid.
+    """Return the definitions of a table, each with the rows of the operations table for which it is valid.
 
     ``rows`` are the table's rows in the batch, and the operations are indexes into ``rows``.
     ``positions`` are those of all rows of the batch.
@@ -197,7 +197,7 @@ def _definitions_of(
 
 
 def _move(error: DecodeError, rows: Longs, name: str) -> DecodeError:
-    """Return the error with its record translated from the table's rows to the rows of the batch."""
+    """Return a decoding error with its row number in the table's rows changed to that in the batch."""
     where, record = error.where, error.where.record
     moved = DecodeError(error.problem, hint=error.hint)
     return moved.with_place(

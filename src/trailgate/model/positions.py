@@ -39,7 +39,10 @@ def format_positions(numbers: Longs | int, offsets: Longs) -> pa.StringArray:
 
 
 def append_ten_digits(strings: pa.StringArray, numbers: Longs) -> pa.StringArray:
-    """Append a point and a number of ten digits to each string, as in ``a.0000000042``. There must be no nulls."""
+    """Append a point and a number of ten digits to each string, for example ``a.0000000042``.
+
+    So sequence ids number the operations of a transaction. There must be no nulls.
+    """
     offsets, data = text_view(strings)
     placed = np.empty(len(strings) + 1, np.int32)
     out = np.empty(

@@ -50,8 +50,8 @@ _NO_NAME: Final = pa.array([], pa.string())
 def convert_to_definition(batch: ChangeBatch, table: Table) -> ChangeBatch:
     """Return the changes of one table, with the columns of the definition ``table``.
 
-    Blocks of other tables are removed. If the trail's own definition lacks a column, the column is
-    missing in its changes.
+    Blocks of other tables are removed, but ``rows`` and the ``order`` of the other changes stay. If
+    the trail's own definition lacks a column, the column is missing in its changes.
 
     Raises DefinitionError if a change has a column that is not in the definition, or a column of
     another type, because the rows of a typed shape have one schema.
@@ -179,14 +179,14 @@ def find_fine_times(block: ChangeBlock) -> Iterator[tuple[str, DecodeError]]:
 
 
 def _typed_column(block: ChangeBlock, number: int, image: Image) -> pa.Array:
-    """Return a column of an image in its type."""
+    """Return the column ``number`` of an image in its type in the typed shape."""
     kind, convert = _convert_type(block.table).columns[number]
     values = _convert(block, number, image, convert)
     return pa.nulls(len(block), kind) if values is None else values
 
 
 def _convert(block: ChangeBlock, number: int, image: Image, convert: Convert) -> pa.Array | None:
-    """Convert the column ``number`` of an image, or return None if it is missing in every row.
+    """Convert the column ``number`` of a block's image, or return None if it is missing in every row.
 
     Raises DecodeError with the field and the operation's position in the trail.
     """
@@ -221,7 +221,7 @@ def _typed_of(block: ChangeBlock, schema: pa.Schema) -> pa.RecordBatch:
 
 
 def _chosen_images(block: ChangeBlock) -> Image:
-    """Return the columns of before images for deletes, and of after images for other operations."""
+    """Return the images that the typed shape shows: before images of deletes, after images of others."""
     deletes = block.op_type == DELETE
     if not deletes.any():
         return block.after
@@ -284,9 +284,10 @@ def with_text_times(table: Table) -> Table:
 class Projection:
     """The selected columns of a shape: of the operations table, or of one table in its typed shape.
 
-    ``needed`` are the table columns that must be decoded, in lower case, or None for all of them.
-    ``table`` is the requested table with only the needed columns, and ``whole`` is the table with
-    all columns; both are None for the operations table. With ``text_times``, date times are text.
+    ``schema`` is that of the selected columns. ``needed`` are the table columns that must be
+    decoded, in lower case, or None for all of them. ``table`` is the requested table with only the
+    needed columns, and ``whole`` is the table with all columns; both are None for the operations
+    table. With ``text_times``, date times are text.
     """
 
     schema: pa.Schema
@@ -343,7 +344,7 @@ class Projection:
         return _select(to_typed(self._narrow(changes), self.table), names)
 
     def _narrow(self, changes: ChangeBatch) -> ChangeBatch:
-        """Return changes with only the columns that are needed."""
+        """Return changes with only the columns that the projection needs."""
         if self.needed is None:
             return changes
         blocks = [_narrow(block, self.needed, self.table) for block in changes.blocks]

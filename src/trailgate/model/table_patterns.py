@@ -1,4 +1,8 @@
-"""Table names: their parts, their normal form, and GoldenGate's wildcards such as ``HR.*, SALES.ORD?``."""
+"""Table names: their parts, their normal form, and GoldenGate's wildcards such as ``HR.*, SALES.ORD?``.
+
+A name has parts separated by points: ``CATALOG.SCHEMA.TABLE``, ``SCHEMA.TABLE`` or ``TABLE``. A part
+that contains a point or a quote is quoted, as in ``HR."A.B"``. A wildcard matches within one part.
+"""
 
 from __future__ import annotations
 
@@ -73,7 +77,7 @@ def unquote(written: str) -> str:
 
 
 def describe_no_match(where: str, pattern: str, known: Sequence[str], of: str) -> str:
-    """Return a sentence for a pattern that matches no table.
+    """Return a sentence for a table pattern that matches no table.
 
     It lists the existing tables (``known``) and the most similar name.
 
@@ -91,7 +95,7 @@ def describe_no_match(where: str, pattern: str, known: Sequence[str], of: str) -
 
 @dataclass(frozen=True, slots=True)
 class TablePatterns:
-    """Patterns of table names, compared ignoring case, or one literal name."""
+    """Patterns of table names, or one literal name (``name``), compared ignoring case."""
 
     patterns: tuple[str, ...]
     name: str | None = None
@@ -117,15 +121,15 @@ class TablePatterns:
         return cls.read(tables if isinstance(tables, str) else ",".join(tables))
 
     def fits(self, name: str) -> bool:
-        """Return whether a pattern matches all parts of a table name."""
+        """Return whether a table pattern matches all parts of a table name."""
         if self.name is not None:
             return name.casefold() == self.name.casefold()
         return any(_fits(pattern, name, all_parts=True) for pattern in self.patterns)
 
     def fits_end(self, name: str) -> bool:
-        """Return whether a pattern matches the last parts of a table name.
+        """Return whether a table pattern matches a name's last parts, as ``HR.*`` does ``CAT.HR.JOBS``.
 
-        So a pattern may omit the catalog.
+        So a pattern may omit the catalog. A literal name never matches.
         """
         return any(_fits(pattern, name, all_parts=False) for pattern in self.patterns)
 
@@ -147,7 +151,7 @@ def _compile(pattern: str) -> tuple[re.Pattern[str], ...]:
 
 
 def _expression(part: str) -> str:
-    """Return the regular expression for one part of a pattern."""
+    """Return the regular expression for one part of a table pattern; ``*`` and ``?`` are wildcards."""
     begin, *others = (".".join(map(re.escape, text.split("?"))) for text in part.split("*"))
     if not others:
         return begin

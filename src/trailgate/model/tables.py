@@ -62,7 +62,7 @@ class Column:
 
     @property
     def type_row(self) -> DefgenType:
-        """Return the column's row of the type table. Raises DefinitionError for an unknown type code."""
+        """Return the column's row of the table of types. Raises DefinitionError for an unknown type code."""
         if self.data_type == NUMBERED.code:
             return NUMBERED
         try:
@@ -110,6 +110,8 @@ def describe_type(column: Column) -> str:
 class Table:
     """A table definition: its name (SCHEMA.TABLE, see ``normalize_table_name``) and its columns in order.
 
+    ``record_length`` and ``syskey`` are the values of a Defgen file.
+
     ``guessed`` means that no definition exists: columns have numbers instead of names, and their
     values are guessed from the bytes.
     """
@@ -125,7 +127,7 @@ class Table:
         object.__setattr__(self, "columns", check_items("columns", self.columns, Column))
 
     def __hash__(self) -> int:
-        """Return the hash of the name only, because caches by table are used for each batch."""
+        """Return the hash of the table's name only, because caches by table are used for each batch."""
         return hash(self.name)
 
     @property
@@ -209,7 +211,7 @@ class Definitions:
         raise DefinitionError(f"table {name} is not in the definitions", hint=hint)
 
     def merge(self, others: Iterable[Table]) -> Definitions:
-        """Add other table definitions.
+        """Return the definitions with other tables added.
 
         Raises DefinitionError if a table differs from its known definition.
         """
@@ -227,7 +229,7 @@ class Definitions:
 
 
 def _some(tables: tuple[Table, ...], shown: int = 5) -> str:
-    """Return a hint with the names of the first ``shown`` tables, or for the case that there are none."""
+    """Return a hint with the names of the first ``shown`` defined tables, or that no table is defined."""
     if not tables:
         return "No table is defined: name a definitions file with the property sourcedefs"
     names = ", ".join(table.name for table in tables[:shown])

@@ -36,23 +36,27 @@ _MARKS_OF.setflags(write=False)
 
 
 class TransactionOutcome(IntEnum):
-    """The outcome of a transaction: complete, waiting, abandoned or torn."""
+    """The outcome of a transaction.
 
-    WHOLE = 0
+    It is complete, open and waiting for more rows, abandoned by a restart of the writer, or torn:
+    its beginning or end is missing.
+    """
+
+    COMPLETE = 0
     WAITING = 1
-    LEFT_OUT = 2
+    ABANDONED = 2
     TORN = 3
 
 
 @dataclass(frozen=True, slots=True)
 class FollowedTransactions:
-    """The transactions of consecutive rows, by their marks.
+    """The transactions of consecutive operations or trail records (rows), found by their marks.
 
-    ``number`` is the transaction of each row. Separate rows have the number of the transaction
-    around them, and a restart has its own number. ``starts`` marks the first rows of
-    transactions 1, 2, ..., and ``faults`` the rows that contradict earlier ones. ``flags`` has one
-    item per transaction, beginning with number 0. ``is_open`` means that the last transaction is
-    open.
+    ``number`` is the transaction of each row. Separate rows have the number of the transaction that
+    is open there or was the last one, and a restart has its own number. ``starts`` marks the first
+    rows of transactions 1, 2, ..., and ``faults`` the rows that contradict earlier ones. ``flags``
+    has one item per transaction, beginning with number 0. ``is_open`` means that the last
+    transaction is open.
     """
 
     marks: Octets
@@ -64,18 +68,18 @@ class FollowedTransactions:
 
     @property
     def outcomes(self) -> Octets:
-        """Return the `TransactionOutcome` of each transaction.
+        """Return the `TransactionOutcome` of each transaction: complete, waiting, abandoned or torn.
 
         Transaction 0 never counts as complete, because its beginning is not among these rows.
         """
         complete = self.flags & (BEGUN | ENDED | CONTINUED) == BEGUN | ENDED
-        outcomes = np.where(complete, TransactionOutcome.WHOLE, TransactionOutcome.TORN).astype(
+        outcomes = np.where(complete, TransactionOutcome.COMPLETE, TransactionOutcome.TORN).astype(
             np.uint8
         )
         if self.is_open:
             outcomes[-1] = TransactionOutcome.WAITING
         # After WAITING: a restart may have abandoned the last transaction too.
-        outcomes[self.flags & ABANDONED != 0] = TransactionOutcome.LEFT_OUT
+        outcomes[self.flags & ABANDONED != 0] = TransactionOutcome.ABANDONED
         return outcomes
 
     @property
@@ -91,9 +95,10 @@ class FollowedTransactions:
 
 
 def follow(marks: Octets, *, is_open: bool = False) -> FollowedTransactions:
-    """Find the transactions of consecutive rows. ``marks`` has flags such as ``BEGINS`` for each row.
+    """Find the transactions of consecutive operations or trail records (rows) by their marks.
 
-    With ``is_open``, a transaction is open before the first row.
+    ``marks`` has flags such as ``BEGINS`` for each row. With ``is_open``, a transaction is open
+    before the first row.
     """
     count = len(marks)
     number, starts = np.empty(count, np.int64), np.empty(count, bool)
@@ -128,7 +133,7 @@ def mask_ends(indicators: Octets) -> Mask:
 
 
 def find_begin_rows(begins: Mask) -> Longs:
-    """Return for each row the row at which its transaction begins, or -1 if that is before all rows."""
+    """Return for each operation the row at which its transaction begins, or -1 if that is before all rows."""
     # begins 0 1 0 1 0 becomes -1 1 -1 3 -1, and its running maximum is -1 1 1 3 3.
     rows: Longs = np.maximum.accumulate(np.where(begins, np.arange(len(begins)), -1))
     return rows
@@ -151,7 +156,10 @@ class HeldOperation:
     first: bool
 
     def release(self, *, last: bool) -> ChangeBlock:
-        """Return the held operation with its indicator, as the first operation of a batch."""
+        """Return the held operation with its indicator, as the first operation of a batch.
+
+        ``last`` means that it is the last remaining operation of its transaction.
+        """
         letter = LETTERS[2 * self.first + last]
         return replace(self.block, order=np.zeros(1, np.int64), tx_ind=np.full(1, letter, np.uint8))
 

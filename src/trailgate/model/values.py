@@ -85,7 +85,7 @@ def _string_typed(_: Column) -> tuple[pa.DataType, Convert]:
 
 
 def _text_parser(column: Column, _: DateFormat) -> Convert:
-    """Return a converter that checks the length in characters.
+    """Return a converter of text columns, which checks the length in characters.
 
     Fixed-length text may have blanks beyond its length: they are padding and are removed.
     """
@@ -122,7 +122,10 @@ def _integer_parser(column: Column, _: DateFormat) -> Convert:
 
 
 def _integer_typed(column: Column) -> tuple[pa.DataType, Convert]:
-    """Return int64 or a decimal. Unsigned integers of 8 bytes exceed int64 and become decimal(20, 0)."""
+    """Return the type of an integer column in the typed shape (int64 or a decimal), and the converter.
+
+    Unsigned integers of 8 bytes exceed int64 and become decimal(20, 0).
+    """
     kind = column.arrow_type
     if column.scale:
         return kind, _keep
@@ -146,7 +149,7 @@ def _datetime_parser(column: Column, date_format: DateFormat) -> Convert:
 
 
 def _bytes_parser(column: Column, _: DateFormat) -> Convert:
-    """Return a converter of hexadecimal digits, which checks their number and makes them upper case."""
+    """Return a converter of a binary column's hexadecimal digits to upper case; checks their number."""
     most = column.external_length
 
     def check(values: pa.Array) -> pa.Array:
@@ -161,7 +164,7 @@ def _bytes_parser(column: Column, _: DateFormat) -> Convert:
 
 
 def _float_parser(column: Column, _: DateFormat) -> Convert:
-    """Return a converter to the nearest float. It refuses numbers beyond the range of the type."""
+    """Return a converter from text to the nearest float. It refuses numbers beyond the range of the type."""
     kind = column.arrow_type
 
     def parse(values: pa.Array) -> pa.Array:
@@ -188,7 +191,7 @@ def _not_a_float(values: pa.Array, data_type: pa.DataType) -> DecodeError:
 
 
 def _shortest_digits(values: pa.Array) -> pa.Array:
-    """Return the shortest digits that parse to the same float."""
+    """Format floats with the fewest digits that parse to the same float."""
     return pc.cast(values, pa.string())
 
 
@@ -200,7 +203,10 @@ def _datetime_width(column: Column) -> int:
 
 
 def _datetime_typed(column: Column) -> tuple[pa.DataType, Convert]:
-    """Return date32 for dates and naive timestamp[us] for times. Years, months and zoned times stay text."""
+    """Return the type of a datetime column in the typed shape, and the converter.
+
+    Dates become date32, and times become timestamp[us] without a zone. Years, months and zoned times stay text.
+    """
     if column.zoned:
         return pa.string(), _keep
     width = _datetime_width(column)

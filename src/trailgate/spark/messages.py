@@ -178,7 +178,7 @@ class MessageReader(PartitionReader, DataSourceReader):  # type: ignore[misc]  #
         # If transactions are known by their ids, they may span messages, so one task reads
         # everything.
         apart = not reading.capture.options.by_id
-        ranges = plan_ranges(reading.source, reading.options.split_bytes, apart=apart)
+        ranges = plan_ranges(reading.source, reading.options.split_bytes, independent=apart)
         return [InputPartition(own) for own in ranges]
 
     def rows(self, part: MessageRange) -> Iterator[pa.RecordBatch]:

@@ -175,7 +175,7 @@ class TrailStreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]  # p
         stem = f"{task.partitionId():06}-{task.taskAttemptId()}-{uuid4().hex[:8]}"
         chain = TransactionChain()
         part = write_part(target, stem, iterator, chain)
-        return StagedBatch(query, BatchPart(part.segments, len(target.begin()), chain.ends))
+        return StagedBatch(query, BatchPart(part.segments, len(target.file_start()), chain.ends))
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803  Spark's name
         """Append the stream's batch to the trail, unless it has already been appended."""

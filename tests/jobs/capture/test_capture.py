@@ -17,7 +17,7 @@ from trailgate.jobs.capture.job import publish_capture, run_local
 from trailgate.jobs.capture.loading import load_capture
 from trailgate.jobs.capture.plan import CaptureOptions
 from trailgate.jobs.capture.ranges import run_range
-from trailgate.storage.files.durable import lock
+from trailgate.storage.files.locks import lock
 from trailgate.storage.publish import local_disk
 from trailgate.storage.reading.trails import read_trail
 from trailgate.trail.format.file_header import decode_header

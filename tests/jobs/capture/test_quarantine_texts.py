@@ -25,7 +25,7 @@ from publication_strings import STRINGS, record
 from trailgate.definitions.defgen import complete_table, read_sourcedefs, write_sourcedefs
 from trailgate.errors import TrailgateError
 from trailgate.model.tables import Column, Definitions, Table
-from trailgate.storage.files.quarantine import read_line
+from trailgate.storage.files.quarantine import parse_message_line
 
 TEXTS: Final = Path(__file__).parent / "quarantine_texts.txt"
 HEAD: Final = "==== "
@@ -289,7 +289,7 @@ def json_oracle(raw: bytes, source: str) -> dict[str, object]:
     headers: dict[str, str] = {}
     if source.endswith(".jsonl"):
         try:
-            raw, headers = read_line(raw)  # type: ignore[assignment]
+            raw, headers = parse_message_line(raw)  # type: ignore[assignment]
         except TrailgateError:
             headers = {}
     try:

@@ -17,8 +17,8 @@ from trailgate.errors import DecodeError, StorageError, TrailgateError
 from trailgate.live.jobs import run as repairing
 from trailgate.live.jobs.run import RepairSummary, capture_repaired
 from trailgate.model.tables import Definitions
-from trailgate.storage.files.manifest import is_live
 from trailgate.storage.live.appender import TrailAppender
+from trailgate.storage.live.checkpoint import is_live
 from trailgate.storage.live.growing_file import Disk
 from trailgate.storage.live.live_trail import AppendOptions
 from trailgate.storage.reading.trails import read_trail

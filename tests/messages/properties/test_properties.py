@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trailgate.capture.formats import parser_of
+from trailgate.capture.formats import find_parser_type
 from trailgate.columnar.temporal import compile_format
 from trailgate.errors import OptionError
 from trailgate.formats.delimited.options import DelimitedOptions, delimited_options
@@ -31,7 +31,7 @@ delim.schemaandtable=table
 
 def checked(text: str) -> DelimitedOptions:
     properties = parse_properties(text.encode(), "a.properties")
-    assert parser_of(properties).name == "delim"
+    assert find_parser_type(properties).name == "delim"
     return delimited_options(properties)
 
 

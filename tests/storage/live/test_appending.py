@@ -27,9 +27,9 @@ from trailgate.model.operations_table import to_operations
 from trailgate.model.tables import Column, Definitions
 from trailgate.storage.files import durable
 from trailgate.storage.files.listing import TrailFile
-from trailgate.storage.files.manifest import TransactionMark, read_checkpoint
 from trailgate.storage.live import recovery
 from trailgate.storage.live.appender import TrailAppender
+from trailgate.storage.live.checkpoint import TransactionMark, read_checkpoint
 from trailgate.storage.live.growing_file import Disk, GrowingFile
 from trailgate.storage.live.live_trail import AppendOptions, Recovery
 from trailgate.storage.reading.trail_file import TrailFileReader

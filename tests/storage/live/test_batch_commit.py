@@ -65,7 +65,7 @@ class Query:
             chain = TransactionChain()
             stem = f"{part}-{next(STEPS)}"
             done = write_part(target, stem, [rows], chain)
-            begin = len(target.begin())
+            begin = len(target.file_start())
             staged.append(BatchPart(done.segments, begin, chain.ends))
         return commit_batch(target, QueryBatch(self.name, number, self.max_age), staged, disk)
 

@@ -84,11 +84,11 @@ def test_what_is_there_has_its_bytes_and_what_is_not_has_none(bucket: Bucket) ->
     tag = bucket.store.put("a b/ü#%", data, None)
 
     assert bucket.store.read("a b/ü#%") == (data, tag)
-    assert bucket.store.part(ObjectRange("a b/ü#%", 10, 20)) == data[10:20]
-    assert bucket.store.part(ObjectRange("a b/ü#%", 10, 10)) == b""
+    assert bucket.store.read_range(ObjectRange("a b/ü#%", 10, 20)) == data[10:20]
+    assert bucket.store.read_range(ObjectRange("a b/ü#%", 10, 10)) == b""
     assert bucket.store.read("a b") is None
     with pytest.raises(WriteError, match="the object no longer exists"):
-        bucket.store.part(ObjectRange("a b", 0, 1))
+        bucket.store.read_range(ObjectRange("a b", 0, 1))
     assert read_file(f"{bucket.url}/a%20b/%C3%BC%23%25") == data
 
 

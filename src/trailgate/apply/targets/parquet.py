@@ -46,7 +46,7 @@ from trailgate.errors import (
     Where,
     WriteError,
 )
-from trailgate.storage.files.durable import lock
+from trailgate.storage.files.locks import lock
 
 STATE: Final = "_trailgate"
 HIDDEN: Final = "."

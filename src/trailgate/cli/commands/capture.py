@@ -113,7 +113,7 @@ def _capture(loaded: LoadedCapture, arguments: CaptureArguments) -> None:
     If the trail belongs to a live capture, the messages are added to it as repaired ones.
     """
     from trailgate.jobs.capture.job import capture_loaded
-    from trailgate.storage.files.manifest import is_live
+    from trailgate.storage.live.checkpoint import is_live
     from trailgate.storage.writing.target import location_of
 
     if name := _given(arguments, OF_BROKERS):

@@ -113,7 +113,7 @@ def plan_capture(
     if not options.dry_run:
         staging, now = location.backend.begin_run(fingerprint, now)
         run = f"{fingerprint}-{now}"
-        location.begin()
+        location.begin_manifest()
         # The interrupted run had already published: only its staging folder is left to remove.
         if manifest is not None and manifest.last_run == run:
             done = CaptureSummary.of(manifest.summary)
@@ -124,7 +124,7 @@ def plan_capture(
     # Ids of messages and transactions known by id depend on everything before, so such input is one
     # range.
     apart = not capture.options.by_id and message_ids is None
-    ranges = () if done else plan_ranges(source, options.split_bytes, apart=apart)
+    ranges = () if done else plan_ranges(source, options.split_bytes, independent=apart)
     staged = TrailTarget(
         location=location,
         staging=staging,

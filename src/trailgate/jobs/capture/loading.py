@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from trailgate.capture.capture import Capture
-from trailgate.capture.formats import parser_of, parser_row
+from trailgate.capture.formats import find_parser_type, parser_type_of
 from trailgate.cobol.copybook.layouts import CobolDialect, CopybookLayout
 from trailgate.definitions.defgen import read_sourcedefs
 from trailgate.errors import OptionError, StorageError, Where
@@ -29,8 +29,15 @@ from trailgate.messages.messages import MessageBatch
 from trailgate.messages.properties import parse_properties
 from trailgate.model.tables import Definitions
 from trailgate.options import check_arguments
-from trailgate.storage.files.addresses import absolute, address_exists, is_file, read_text_file
-from trailgate.storage.files.file_search import MemberFinder, folder_of, read_source
+from trailgate.storage.files.addresses import (
+    absolute,
+    address_exists,
+    is_file,
+    read_source,
+    read_text_file,
+)
+from trailgate.storage.files.copy_members import MemberFinder
+from trailgate.storage.files.file_search import folder_of
 from trailgate.storage.reading.message_files import MessageFiles, read_messages
 from trailgate.storage.writing.segments import MAX_BYTES
 from trailgate.trail.format.tokens import GGS_TOKEN_ROWS, MAX_NAME, UNREAD
@@ -87,7 +94,7 @@ def infer_from(
     options = capture.options
     if not options.infers:
         return capture
-    tables = parser_row(options).inference(options)
+    tables = parser_type_of(options).inference(options)
     for messages in batches:
         tables.add(messages)
     inferred = tables.definitions()
@@ -197,7 +204,7 @@ def load_with_notes(
         properties = parameters.properties_path
     parsed = parse_properties(_read_named(properties, "properties", base), source=str(properties))
     files = _Files(None if definitions is None else str(definitions), base)
-    options, tables = parser_of(parsed).setup(parsed, files)
+    options, tables = find_parser_type(parsed).setup(parsed, files)
     if rules is None:
         rules = CaptureRules() if parameters is None else parameters.rules
     try:
@@ -237,7 +244,7 @@ def _unused_owner(capture: Capture) -> Iterator[tuple[str, str]]:
 def load_definitions(properties: PathLike) -> Definitions:
     """Read the tables that a capture's properties define, for any parser."""
     parsed = parse_properties(_read_named(properties, "properties"), source=str(properties))
-    return parser_of(parsed).tables(parsed, _Files(None))
+    return find_parser_type(parsed).tables(parsed, _Files(None))
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ from trailgate.messages.messages import MessageBatch
 from trailgate.messages.problems import Problems
 from trailgate.model.positions import format_positions
 from trailgate.storage.files.durable import convert_write_errors
-from trailgate.storage.files.quarantine import write_lines
+from trailgate.storage.files.quarantine import format_quarantine_lines
 from trailgate.storage.reading.message_files import MessageFiles, MessagePosition, read_messages
 
 PART: Final = 1 << 13  # messages whose lines are made at once
@@ -99,7 +99,7 @@ class QuarantineWriter:
         names = [mask_logins(self._files.files[number].path) for number in known.tolist()]
         source = names[0] if len(names) == 1 else pa.array(names, pa.string()).take(pa.array(which))
         places = format_positions(positions.files, positions.offsets)
-        lines = write_lines(bodies, headers, source, places, reasons)
+        lines = format_quarantine_lines(bodies, headers, source, places, reasons)
         with convert_write_errors(self._path):
             if self._file is None:
                 self._file = FileIO(self._path, "w")

@@ -10,7 +10,7 @@ from typing import Final
 import pyarrow as pa
 
 from trailgate.capture.capture import Capture
-from trailgate.capture.formats import parser_of
+from trailgate.capture.formats import find_parser_type
 from trailgate.cobol.copybook.layouts import CobolDialect as CopybookDialect
 from trailgate.cobol.copybook.layouts import CopybookLayout
 from trailgate.columnar.temporal import compile_format, parse_timestamps
@@ -181,5 +181,5 @@ class _NoFiles:
 def set_up_capture(text: str) -> Capture:
     """Set up a capture with proposed properties that name no files."""
     properties = parse_properties(text.encode(), "the proposal")
-    options, tables = parser_of(properties).setup(properties, _NoFiles())
+    options, tables = find_parser_type(properties).setup(properties, _NoFiles())
     return Capture(options, CaptureRules().with_keys(tables))

@@ -39,12 +39,8 @@ from trailgate.live.files.journal_segments import (
     segment_frames,
 )
 from trailgate.messages.metadata import REMEMBERED
-from trailgate.storage.files.durable import (
-    convert_write_errors,
-    lock,
-    replace_whole_file,
-    sync_folder,
-)
+from trailgate.storage.files.durable import convert_write_errors, replace_whole_file, sync_folder
+from trailgate.storage.files.locks import lock
 
 # The rows of an id file: each id and the CRC-32 of the message's body, which old files do not have.
 IDS_SCHEMA: Final = pa.schema([pa.field("id", pa.string()), pa.field("checksum", pa.int64())])

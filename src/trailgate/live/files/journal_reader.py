@@ -28,7 +28,7 @@ from trailgate.live.files.journal_segments import (
     walk_heads,
 )
 from trailgate.storage.files.listing import files_on_disk
-from trailgate.storage.files.quarantine import write_line
+from trailgate.storage.files.quarantine import format_quarantine_line
 
 RECEIPT = pa.timestamp("us", "UTC")
 SEGMENTS = pa.schema(
@@ -114,7 +114,9 @@ def lines_of(folder: Path, number: int = 0) -> Iterator[bytes]:
         for at, row in enumerate(frame.batch.to_pylist(), frame.number):
             if at >= number:
                 place = (file.path.name, file.number, at - frame.number)
-                yield write_line(row["body"], dict(row["headers"]), place, row["fault"] or "")
+                yield format_quarantine_line(
+                    row["body"], dict(row["headers"]), place, row["fault"] or ""
+                )
 
 
 class JournalExtent(NamedTuple):

@@ -49,7 +49,7 @@ from trailgate.messages.skipped import (
     skipped_notes,
 )
 from trailgate.model.changes import ChangeBatch
-from trailgate.storage.files.quarantine import append_lines, read_line
+from trailgate.storage.files.quarantine import append_lines, parse_message_line
 from trailgate.storage.live.appender import TrailAppender
 from trailgate.storage.live.live_trail import AppendOptions
 from trailgate.storage.live.recovery import DuplicateSkipper
@@ -287,7 +287,7 @@ def _lines(path: Path) -> Iterator[_Line]:
             continue
         where = Where(source=str(path), line=number)
         try:
-            body, headers = read_line(line)
+            body, headers = parse_message_line(line)
         except DecodeError as error:
             raise error.with_place(source=str(path), line=number) from None
         position = json.loads(line).get("position")

@@ -27,7 +27,7 @@ from trailgate.live.jobs.feed import FeedPart
 from trailgate.messages.skipped import SkippedMessages, SkippedTotals
 from trailgate.model.changes import ChangeBatch
 from trailgate.storage.files.durable import convert_write_errors
-from trailgate.storage.files.quarantine import write_line
+from trailgate.storage.files.quarantine import format_quarantine_line
 from trailgate.trail.writing.writer import EncodedTrail
 
 HELD_BYTES: Final = 16 << 20  # bytes of message bodies; their operations take several times as much
@@ -305,7 +305,9 @@ class UnitSorter:
             headers = {} if messages.headers is None else messages.headers[at]
             place = (messages.source, int(messages.files[at]), int(messages.offsets[at]))
             error = bad.get(at)
-            yield write_line(body, headers, place, OTHERS + reason if error is None else str(error))
+            yield format_quarantine_line(
+                body, headers, place, OTHERS + reason if error is None else str(error)
+            )
 
 
 def skipped_totals(part: FeedPart, skipped: SkippedMessages) -> SkippedTotals:

@@ -38,11 +38,11 @@ from trailgate.errors import (
 )
 from trailgate.mainframe.files.record_index import IndexKey, RecordIndex, SplitStart, StoredIndex
 from trailgate.storage.files.addresses import absolute
+from trailgate.storage.files.even_parts import even_part_size
 from trailgate.storage.files.file_search import (
     Addresses,
     addresses_of,
     describe_empty_files,
-    even_step,
     find_files,
 )
 from trailgate.storage.files.opened_file import (
@@ -192,7 +192,7 @@ def plan_record_splits(
         elif framing.kind is FrameKind.FIXED:
             splits += _fixed_splits(file, framing, split_bytes)
         else:
-            step = even_step(file.size - file.begin, split_bytes)
+            step = even_part_size(file.size - file.begin, split_bytes)
             splits += _splits(file, framing, step, search, numbered)
     return splits
 
@@ -313,7 +313,7 @@ def _fixed_splits(file: RecordFile, framing: Framing, split_bytes: int) -> list[
     first = file.begin + framing.skip_first * length
     stop = file.size - framing.skip_last * length
     # Counted in records, so that every split begins at one.
-    step = even_step((stop - first) // length, max(1, split_bytes // length)) * length
+    step = even_part_size((stop - first) // length, max(1, split_bytes // length)) * length
     return [RecordSplit(file, at, min(at + step, stop)) for at in range(first, stop, step)]
 
 

@@ -30,8 +30,8 @@ from trailgate.publish.senders.sender import (
 )
 from trailgate.storage.files.addresses import Address, is_stored, locate
 from trailgate.storage.files.durable import convert_write_errors
-from trailgate.storage.files.manifest import OTHER_VERSION
-from trailgate.storage.files.quarantine import message_line
+from trailgate.storage.files.quarantine import format_message_line
+from trailgate.storage.live.checkpoint import OTHER_VERSION
 from trailgate.storage.publish.local_disk import LocalBackend
 from trailgate.storage.publish.protocol import (
     CommitPlan,
@@ -342,4 +342,4 @@ def _lines(part: OutgoingMessages, *, bare: bool) -> Iterator[bytes]:
             yield body.rstrip(NEWLINE) + NEWLINE
         else:
             own = {name: values[at] for name, values in headers.items() if values[at] is not None}
-            yield message_line(body, own)
+            yield format_message_line(body, own)

@@ -20,7 +20,7 @@ from trailgate.errors import StorageError, Where
 from trailgate.messages.publishing import WrittenMessages
 from trailgate.publish.origins import MessageOrigins
 from trailgate.storage.files.addresses import absolute
-from trailgate.storage.files.manifest import OTHER_VERSION
+from trailgate.storage.live.checkpoint import OTHER_VERSION
 from trailgate.storage.writing.table_writing import Counts
 
 VERSION: Final = 2

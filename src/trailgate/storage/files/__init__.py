@@ -1,1 +1,1 @@
-"""Files and folders: addresses, listings, manifests, locks, checkpoints, and quarantine."""
+"""Files and folders: addresses, listings, manifests, locks, and quarantine."""

@@ -6,7 +6,7 @@ parameters are refused.
     Azure   ``abfs://container@account.dfs.core.windows.net/dirdat/ot``,
             ``abfs://account.blob.core.windows.net/container/dirdat/ot``,
             ``abfs://account@host:10000/container/dirdat/ot``, ``abfs://account@container/dirdat/ot``;
-            a key follows the user name and a colon
+            an account key follows the part before the @: ``abfs://account:KEY@container/dirdat/ot``
     Google  ``gs://bucket/dirdat/ot``, and for other servers
             ``gs://anonymous@bucket/dirdat/ot?endpoint_override=host:port&scheme=http``
     S3      ``s3://KEY:SECRET@bucket/dirdat/ot?region=...&endpoint_override=...``
@@ -76,9 +76,10 @@ AZURE_REFUSED: Final = RefusalTexts(
 class AzureAccount:
     """How to access an Azure account.
 
-    Without a key, token or client, a login is looked up in the same order as by Azure's own tools.
-    ``blob`` and ``dfs`` are host suffixes after the account's name, or complete hosts with the
-    account in the path.
+    ``sas`` is a shared access token, and ``client`` the tenant id, client id and client secret of
+    an application. Without a key, token or client, a login is looked up in the same order as by
+    Azure's own tools. ``blob`` and ``dfs`` are host suffixes after the account's name, such as
+    ``.blob.core.windows.net``, or complete hosts with the account in the path.
     """
 
     name: str = ""
@@ -154,7 +155,10 @@ def parse_azure_address(address: str) -> AzurePath:
 
 
 def _check_port(authority: str) -> None:
-    """Raise OptionError if the text after a colon is not a port, which would crash pyarrow."""
+    """Raise OptionError if the text after the colon of an Azure host is not a port.
+
+    Such a host would crash pyarrow.
+    """
     try:
         _ = urlsplit(f"//{authority}").port
     except ValueError as error:
@@ -162,7 +166,7 @@ def _check_port(authority: str) -> None:
 
 
 def _with_parameters(account: AzureAccount, parameters: Mapping[str, str]) -> AzureAccount:
-    """Apply the parameters of an address to an account."""
+    """Apply the parameters of an Azure address, such as ``enable_tls=false``, to its account."""
     client = tuple(parameters[name] for name in CLIENT if parameters.get(name))
     if client and (len(client) < len(CLIENT) or account.key):
         problem = "an Azure login is a key, or tenant_id, client_id and client_secret"
@@ -177,7 +181,7 @@ def _with_parameters(account: AzureAccount, parameters: Mapping[str, str]) -> Az
 
 
 def _complete(account: AzureAccount) -> AzureAccount:
-    """Complete an account from the environment, unless its variables belong to a different account."""
+    """Complete an Azure account without a login from the environment, unless that is for another one."""
     if account.has_login:
         return account
     connection = os.environ.get(CONNECTION, "")
@@ -190,7 +194,7 @@ def _complete(account: AzureAccount) -> AzureAccount:
 
 
 def _account_of_environment() -> AzureAccount:
-    """Return the account in Azure's environment variables."""
+    """Return the account in ``AZURE_STORAGE_ACCOUNT`` and related variables; its name is "" if unset."""
     return AzureAccount(
         os.environ.get("AZURE_STORAGE_ACCOUNT", ""),
         os.environ.get("AZURE_STORAGE_KEY") or None,
@@ -203,7 +207,7 @@ def _token(text: str) -> str | None:
 
 
 def _parse_connection(text: str) -> AzureAccount:
-    """Parse a connection string."""
+    """Parse an Azure connection string: ``AccountName=a;AccountKey=k;EndpointSuffix=core.windows.net``."""
     pairs = (pair.partition("=") for pair in text.split(";"))
     parts = {name.strip().casefold(): value for name, _, value in pairs}
     name, tail = parts.get("accountname", ""), parts.get("endpointsuffix", "core.windows.net")
@@ -287,7 +291,7 @@ def parse_google_address(address: str) -> GooglePath:
 
 
 def _emulator() -> str:
-    """Return the emulator's address from the environment, or "" if it is not set."""
+    """Return the address of a Google storage emulator from the environment, or "" if it is not set."""
     stated = os.environ.get(EMULATOR, "").rstrip("/")
     return stated if "://" in stated or not stated else f"http://{stated}"
 
@@ -312,7 +316,8 @@ S3_REFUSED: Final = RefusalTexts(
 class S3Settings:
     """How to access an S3 bucket.
 
-    If a setting is None, boto3 uses the environment, the AWS profile or the machine's role.
+    If a setting is None, botocore uses the environment, the AWS profile or the machine's role. With
+    ``path_style``, requests name the bucket in their path instead of their host.
     """
 
     bucket: str
@@ -324,7 +329,7 @@ class S3Settings:
 
 
 def parse_s3_address(address: str) -> tuple[S3Settings, str]:
-    """Parse an S3 address into the access to its bucket, and the key. Raises OptionError."""
+    """Parse an S3 address into the settings of its bucket, and an object's key. Raises OptionError."""
     url = urlsplit(address)
     parameters = parse_parameters(url.query, S3_OBEYED, S3_REFUSED)
     user, _, host = url.netloc.rpartition("@")

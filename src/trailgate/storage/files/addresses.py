@@ -85,7 +85,7 @@ def locate(address: Address) -> tuple[fs.FileSystem, str]:
 
 
 def list_schemes(*others: str) -> str:
-    """Return ``others`` and the URI schemes of all stores as a list for errors, such as "gs://, s3://"."""
+    """List ``others`` and the URI schemes of all known stores for an error: "abfs://, ..., s3://"."""
     return ", ".join(f"{name}://" for name in (*others, *sorted(SCHEMES)))
 
 
@@ -105,7 +105,7 @@ def _locate(text: str, _process: int) -> tuple[fs.FileSystem, str]:
 
 
 def is_stored(address: Address) -> bool:
-    """Return True if an address belongs to a store, and False for local paths."""
+    """Return True for the address of a store (``s3://...``), False for a local path or ``file:``."""
     text = os.fspath(address)
     return URI.match(text) is not None and not text.startswith("file:")
 
@@ -147,7 +147,10 @@ def make_value_absolute(value: Any, base: str) -> Any:
 
 
 def address_in(folder: str, inside: str) -> str:
-    """Return the address of a path inside a folder, whose address may end with parameters."""
+    """Return the address of a path inside a folder, whose address may end with parameters.
+
+    Example: for ``s3://b/x?region=r`` and ``1``, it is ``s3://b/x/1?region=r``.
+    """
     if not is_stored(folder):
         return f"{folder.rstrip('/')}/{inside}"
     path, mark, parameters = folder.partition("?")
@@ -182,8 +185,23 @@ def read_text_file(address: Address, subject: str = "file") -> bytes:
     return raw
 
 
+def read_source(address: Address, subject: str = "copybook") -> str:
+    """Read a text file such as a copybook as UTF-8, or as Latin-1 if it is not UTF-8.
+
+    Raises StorageError as ``read_text_file`` does; its text calls the file ``subject``.
+    """
+    raw = read_text_file(address, subject)
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return raw.decode("latin-1")
+
+
 def _other_encoding(raw: bytes) -> str:
-    """Return the name of a text's encoding if it does not contain ASCII bytes, such as UTF-16, otherwise ""."""
+    """Return the encoding of a text that is not based on ASCII (UTF-16, UTF-32 or EBCDIC), otherwise "".
+
+    Examples: "UTF-16LE" and "IBM1047". EBCDIC is a guess from the frequency of its bytes.
+    """
     for mark, name in _WIDE_MARKS:
         if raw.startswith(mark):
             return name
@@ -238,7 +256,7 @@ def address_speller(original: str, path: str) -> Callable[[str], str]:
 
 
 def _entries(store: fs.FileSystem, folder: str) -> list[fs.FileInfo]:
-    """Return the entries of a folder, or [] if it does not exist."""
+    """Return the entries of a local folder or a folder in a store, or [] if it does not exist."""
     if store.type_name != "gcs":
         here: list[fs.FileInfo] = store.get_file_info(fs.FileSelector(folder, allow_not_found=True))
         return here

@@ -1,33 +1,25 @@
-"""Durable files: replaced completely or written in place, and synced to the disk.
+"""Local files that survive a crash: replaced completely or written in place, and synced to the disk.
 
-The lock of a run on its trail is also defined here.
+A write is finished when the file and the folder that contains its name are synced.
 """
 
 from __future__ import annotations
 
-import errno
-import fcntl
 import os
 import shutil
-import struct
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from trailgate.errors import StorageError, Where, WriteError
+from trailgate.errors import Where, WriteError
 
 TRIES: Final = 10  # the attempts to delete a folder
-RETRY_SECONDS: Final = 0.1
-# fcntl's struct flock for a lock of the complete file: type, whence, start, length, process.
-RANGE: Final = struct.Struct("hhqqi0q")
-HOLDER_BYTES: Final = 200  # the maximum length of the text about the holder
 
 
 @contextmanager
 def convert_write_errors(path: str | Path) -> Iterator[None]:
-    """Convert operating system errors while writing to WriteError with the path."""
+    """Convert an operating system error raised in the block to a WriteError with the file's path."""
     try:
         yield
     except OSError as error:
@@ -69,7 +61,7 @@ def remove_folder(folder: Path) -> None:
 
 
 def _remove(folder: Path) -> None:
-    """Delete a renamed folder. Retries if a file that was just being created appears in it."""
+    """Delete a renamed temporary folder. Retries if a file that was just being created appears in it."""
     for _ in range(TRIES):
         shutil.rmtree(folder, ignore_errors=True)
         if not folder.exists():
@@ -117,99 +109,3 @@ class WrittenFile:
     def close(self) -> None:
         """Close the local file."""
         os.close(self._handle)
-
-
-@contextmanager
-def lock(prefix: str, wait: float = 0.0, subject: str = "trail") -> Iterator[None]:
-    """Lock a trail for one run. Raises StorageError with the holder if it is not free in ``wait`` seconds.
-
-    The operating system releases the lock when the process ends, even if it is killed. Errors call
-    the trail ``subject``.
-    """
-    path = _lock_path(prefix)
-    with convert_write_errors(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
-    try:
-        # flock belongs to the open file, so it is released when the process ends.
-        if not _acquire(handle, time.monotonic() + wait):
-            holder = _holder(handle)
-            problem = f"another run is writing this {subject}{holder and f': {holder}'}"
-            hint = "Wait until it ends, or stop it"
-            raise StorageError(problem, where=Where(source=prefix), hint=hint)
-        _write_holder(handle)
-        _show_locked(handle)
-        yield
-    finally:
-        os.close(handle)
-
-
-def lock_holder(prefix: str) -> str | None:
-    """Return who has locked a trail ("" if unknown), or None if it is not locked.
-
-    The lock is only queried, not acquired, so that this never blocks a run. Raises OSError, also if
-    the system does not support such queries.
-    """
-    try:
-        handle = os.open(_lock_path(prefix), os.O_RDONLY)
-    except FileNotFoundError:
-        return None
-    try:
-        # The range 0 to 0 is the complete file. The answer is F_UNLCK if a read lock would be
-        # granted, or else the lock that prevents it.
-        lock_query = RANGE.pack(fcntl.F_RDLCK, os.SEEK_SET, 0, 0, 0)
-        kind, *_ = RANGE.unpack(fcntl.fcntl(handle, fcntl.F_OFD_GETLK, lock_query))
-        return None if kind == fcntl.F_UNLCK else _holder(handle)
-    except AttributeError:
-        raise OSError(
-            errno.ENOTSUP, "this system cannot report which process writes the trail"
-        ) from None
-    finally:
-        os.close(handle)
-
-
-def _lock_path(prefix: str) -> Path:
-    target = Path(prefix)
-    return target.parent / f".{target.name}.lock"
-
-
-def _acquire(handle: int, until: float) -> bool:
-    """Try to get the lock until a time of ``time.monotonic``. Returns False if it was not free."""
-    while True:
-        try:
-            # Without LOCK_NB the call could not be given up after a time.
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() >= until:
-                return False
-            time.sleep(RETRY_SECONDS)
-        else:
-            return True
-
-
-def _show_locked(handle: int) -> None:
-    """Also acquire an OFD lock, because ``lock_holder`` can only query locks of this kind.
-
-    If this fails, the trail is locked nevertheless, but ``lock_holder`` reports that it is not.
-    """
-    with suppress(OSError, AttributeError):
-        lock_request = RANGE.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
-        fcntl.fcntl(handle, fcntl.F_OFD_SETLK, lock_request)
-
-
-def _write_holder(handle: int) -> None:
-    """Write the holder into the lock file.
-
-    The lock is also valid if this fails because the disk is full.
-    """
-    now = time.strftime("%Y-%m-%d %H:%M:%S")
-    text = f"process {os.getpid()} of {os.uname().nodename}, since {now}"
-    with suppress(OSError):
-        os.ftruncate(handle, 0)
-        os.pwrite(handle, text.encode()[:HOLDER_BYTES], 0)
-
-
-def _holder(handle: int) -> str:
-    with suppress(OSError):
-        return os.pread(handle, HOLDER_BYTES, 0).decode("utf-8", "replace")
-    return ""

@@ -1,7 +1,6 @@
 """Find files by address: single files, files of folders, and files that match a pattern.
 
-Also divides files into parts of equal size, so that no core is idle while another reads the last
-part, and finds copybooks with their COPY members.
+``find_files`` is for readers of files that exist, ``find_growing`` for streams.
 """
 
 from __future__ import annotations
@@ -9,17 +8,14 @@ from __future__ import annotations
 import logging
 import os
 import re
-from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from itertools import accumulate
 from pathlib import Path
-from typing import Final, NamedTuple, Self
+from typing import Final, NamedTuple
 
 from pyarrow import fs
 
-from trailgate.errors import OptionError, StorageError, Where, did_you_mean, mask_logins
+from trailgate.errors import OptionError, StorageError, Where, mask_logins
 from trailgate.storage.files.addresses import (
     LOCAL,
     RENAME,
@@ -29,7 +25,6 @@ from trailgate.storage.files.addresses import (
     list_names,
     locate,
     name_of,
-    read_text_file,
 )
 
 LOG: Final = logging.getLogger(__name__)
@@ -40,9 +35,7 @@ DEEPEST: Final = 32  # the maximum nesting of folders
 
 Addresses = Address | Iterable[Address]
 
-
 UNSEARCHED: Final = "%s: folders in it are not searched: %s (%s searches them)"
-SUFFIXES: Final = ("", ".cpy", ".cbl", ".cob", ".copy", ".inc")
 
 
 class ListedFile(NamedTuple):
@@ -54,7 +47,7 @@ class ListedFile(NamedTuple):
 
 
 def is_pattern(address: str) -> bool:
-    """Return True if a file address may be a pattern."""
+    """Return True if a file address contains a wildcard, so that it may be a pattern."""
     return WILD.search(locate(address)[1]) is not None
 
 
@@ -75,7 +68,7 @@ def addresses_of(sources: Addresses) -> tuple[str, ...]:
 def find_files(
     sources: Addresses, subject: str, problem: str, *, deep: bool = False
 ) -> tuple[ListedFile, ...]:
-    """Find the files at addresses, in order.
+    """Find the files at addresses, which may be folders and patterns, in order.
 
     Each file is returned once, even if several addresses include it.
 
@@ -119,7 +112,7 @@ def find_files(
 
 
 def _spot(store: fs.FileSystem, file: fs.FileInfo, path: str) -> str:
-    """Return a key for the file at a path.
+    """Return a key that identifies a file to which several addresses lead.
 
     Two paths to the same file have equal keys; a symbolic link counts as a separate file.
     """
@@ -129,7 +122,7 @@ def _spot(store: fs.FileSystem, file: fs.FileInfo, path: str) -> str:
 
 
 def find_growing(folder: Address) -> tuple[ListedFile, ...]:
-    """Find the files of a growing folder, or return () if it does not exist yet.
+    """Find the message files of a folder that a stream reads, or return () if it does not exist yet.
 
     Raises StorageError if the address is not a folder.
     """
@@ -145,7 +138,7 @@ def find_growing(folder: Address) -> tuple[ListedFile, ...]:
 
 
 def _warn_of_folders(store: fs.FileSystem, folder: fs.FileInfo, address: str) -> None:
-    """Log a warning that subfolders are not searched."""
+    """Log a warning if a folder has subfolders, which ``find_files`` does not search."""
     entries = _entries(store, folder.path)
     names = (e.base_name for e in entries if e.type == fs.FileType.Directory)
     below = sorted(name for name in names if name[0] not in "._")
@@ -255,49 +248,6 @@ def describe_empty_files(paths: Sequence[str]) -> str:
     return f"{len(paths):,} files are empty (0 bytes): {names}: were they written completely?"
 
 
-def even_step(size: int, most: int) -> int:
-    """Return the number of bytes per part if ``size`` bytes are divided into equal parts.
-
-    There are as few parts as possible, with at most ``most`` bytes each.
-    """
-    # -(-a // b) rounds up: 10 bytes with at most 4 are 3 parts of at most 4 bytes (4, 4 and 2).
-    parts = max(1, -(-size // most))
-    return max(1, -(-size // parts))
-
-
-def even_cuts(sizes: Sequence[int], split_bytes: int) -> Iterator[tuple[int, int]]:
-    """Divide the concatenation of files into equal parts, of at most ``split_bytes`` bytes each.
-
-    Yields the start of each part except the first one: a file's index and an offset in it. For
-    example, two files of 60 bytes in parts of at most 50 bytes: (0, 40) and (1, 20).
-
-    Raises OptionError if ``split_bytes`` is less than 1.
-    """
-    if split_bytes < 1:
-        raise OptionError(f"a split of {split_bytes} bytes is too small")
-    ends = list(accumulate(sizes))
-    total = ends[-1] if ends else 0
-    parts = -(-total // split_bytes)
-    for part in range(1, parts):
-        # The offset of the boundary in the concatenation of all files, and the file that contains
-        # it.
-        border = total * part // parts
-        index = bisect_right(ends, border)
-        yield index, border - (ends[index] - sizes[index])
-
-
-def read_source(address: Address, subject: str = "copybook") -> str:
-    """Read a text file as UTF-8, or as Latin-1 if it is not UTF-8. Errors call it ``subject``.
-
-    Raises StorageError as ``read_text_file`` does.
-    """
-    raw = read_text_file(address, subject)
-    try:
-        return raw.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        return raw.decode("latin-1")
-
-
 def folder_of(address: Address) -> str:
     """Return the address of a file's folder."""
     text = str(address)
@@ -306,62 +256,8 @@ def folder_of(address: Address) -> str:
 
 
 def check_folder(folder: Address, subject: str) -> None:
-    """Raise StorageError if a folder that an option names does not exist."""
+    """Raise StorageError if a folder does not exist. ``subject`` is the option that names it."""
     store, path = locate(folder)
     if store.get_file_info(path).type != fs.FileType.Directory:
         problem = f"{subject} names a folder that does not exist"
         raise StorageError(problem, where=Where(source=os.fspath(folder)))
-
-
-@dataclass(frozen=True)
-class MemberFinder:
-    """Finds COPY members in folders by their names, in any case and with any of ``SUFFIXES``.
-
-    ``adding`` is the end of the hint for a missing member: how the user adds a folder.
-    """
-
-    folders: tuple[str, ...]
-    adding: str
-
-    @classmethod
-    def of(cls, folders: Iterable[Address], adding: str) -> Self:
-        """Return the finder of COPY members in folders, each of which is searched once."""
-        return cls(tuple(dict.fromkeys(map(str, folders))), adding)
-
-    def __call__(self, name: str) -> str | None:
-        """Return the text of a COPY member, or None if no folder has it."""
-        wanted = {(name + suffix).casefold() for suffix in SUFFIXES}
-        # Only names in the folder itself are compared, so a member named ../x is not found.
-        for address in self._files():
-            if name_of(address).casefold() in wanted:
-                return read_source(address)
-        return None
-
-    def missing(self, name: str) -> str:
-        """Return a hint for a COPY member that was not found: the folders searched, and what to do."""
-        alone = re.split(r"[/\\]", name)[-1]
-        if alone != name:
-            own = f"COPY finds members by their names without folders: write COPY {alone}"
-            return f"{own}. {self._searched()}"
-        names = list(map(name_of, self._files()))
-        stem = name.rpartition(".")[0] or name
-        like = [one for one in names if one.rpartition(".")[0].casefold() == stem.casefold()]
-        near = did_you_mean(name, {one.partition(".")[0] for one in names})
-        if like:
-            suffixes = ", ".join(filter(None, SUFFIXES))
-            near = f"{like[0]} exists, but a member's file ends in {suffixes} or in nothing."
-        return f"{near} {self._searched()}".lstrip()
-
-    def _searched(self) -> str:
-        searched = f"Searched: {mask_logins(', '.join(self.folders))}. " if self.folders else ""
-        return searched + self.adding
-
-    def _files(self) -> Iterator[str]:
-        """Yield the addresses of the files in the folders."""
-        for folder in self.folders:
-            store, path_in_store = locate(folder)
-            spell = address_speller(folder, path_in_store)
-            entries = list_names(store, path_in_store or ".")[0]
-            for entry in sorted(entries, key=lambda one: one.base_name):
-                if entry.type == fs.FileType.File:
-                    yield spell(entry.path)

@@ -90,7 +90,10 @@ class RefusedError(OSError):
 
 
 def refused_error(error: BaseException) -> RefusedError:
-    """Convert an exception of the HDFS client to a RefusedError with the first line of its text. The other lines are Java's stack trace."""
+    """Convert an exception of the HDFS client to a RefusedError with the first line of its text.
+
+    The other lines are Java's stack trace.
+    """
     kind, text = _parts(error)
     line = " ".join(text.partition("\n")[0].split())
     if "could only be written to 0 of" in line or "NotEnoughReplicas" in kind:
@@ -99,7 +102,10 @@ def refused_error(error: BaseException) -> RefusedError:
 
 
 def _parts(error: BaseException) -> tuple[str, str]:
-    """Return the short name of the exception that was raised, and its text."""
+    """Split an HDFS client's exception into the class name of the original exception, and its text.
+
+    The original one was raised by the namenode (in Java) or in the client itself (in Rust).
+    """
     text = str(error)
     printed = PRINTED.fullmatch(text)
     if printed is None:
@@ -179,7 +185,7 @@ def ask(authority: str, request: str, path: str, *arguments: Any) -> Any:
 
 
 def _client(authority: str) -> Any:
-    """Return the client of this process.
+    """Return this process's client of a Hadoop cluster.
 
     A client that was created before a fork cannot be used: its threads do not exist here.
     """
@@ -323,7 +329,10 @@ def _describe(path: str, status: Any) -> fs.FileInfo:
 
 @dataclass(frozen=True, slots=True)
 class HdfsPath:
-    """A path in an HDFS cluster. ``key`` is the path without its leading slash."""
+    """A path in an HDFS cluster. ``key`` is the path without its leading slash.
+
+    ``authority`` names the cluster, as for ``ask``.
+    """
 
     authority: str
     key: str

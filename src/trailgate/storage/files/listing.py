@@ -62,9 +62,10 @@ class TrailListing:
 
 
 def list_trail(address: Address) -> TrailListing:
-    """List the files of a trail by its prefix, by its folder, or by one of its files.
+    """List the files of a trail by its prefix or its folder, or only the one file at the address.
 
-    Raises StorageError if a folder contains several trails.
+    The list is empty if nothing exists there. Raises StorageError if a folder contains several
+    trails.
     """
     store, path = locate(address)
     spell = address_speller(os.fspath(address), path)
@@ -87,9 +88,9 @@ def list_trail(address: Address) -> TrailListing:
 
 
 def expand_trail_pattern(address: str) -> list[str]:
-    """Return the prefixes of the trails that a pattern matches, by name.
+    """Return the prefixes of the trails that a pattern such as ``dirdat/*`` matches, by name.
 
-    Other addresses are returned unchanged.
+    Another address, and a pattern that matches no trail, are returned unchanged.
     """
     store, path = locate(address)
     if not WILD.search(path) or store.get_file_info(path).type != fs.FileType.NotFound:
@@ -126,7 +127,7 @@ def number_digits(path: str) -> int:
 
 
 def _number(name: str) -> tuple[int, int]:
-    """Return the number of digits and the number in a trail file's name, or two zeros."""
+    """Return the number of digits and the number in a trail file's name, (0, 0) for other names."""
     matched = NUMBERED.fullmatch(name)
     return (len(matched["number"]), int(matched["number"])) if matched else (0, 0)
 
@@ -134,7 +135,7 @@ def _number(name: str) -> tuple[int, int]:
 def _list_numbered(
     store: fs.FileSystem, folder: str, stem: str | None = None
 ) -> list[tuple[str, TrailFile]]:
-    """Return the numbered files in a folder, as pairs of their trail's prefix and the file.
+    """Return the trail files in a folder, as pairs of their trail's prefix and the file.
 
     With ``stem`` (``ot``), only files of that trail are returned (``ot000000000``).
     """

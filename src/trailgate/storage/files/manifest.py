@@ -1,10 +1,9 @@
-"""The manifest of a trail, the list of captured files, and the checkpoint of a live trail.
+"""The manifest of a trail, and the list of the message files that were captured into it.
 
 Only files listed in the manifest are part of a trail. It is written last, so an interrupted run has
 published nothing. ``PREFIX.captured.jsonl`` lists the message files that were captured into the
 trail. The manifest states how many bytes of this list are valid, so a file is only in the list if
-its run was published. A live trail has a checkpoint instead: the end of the committed bytes, and
-the position of the source.
+its run was published. A live trail has a checkpoint instead (``storage/live/checkpoint.py``).
 """
 
 from __future__ import annotations
@@ -27,9 +26,6 @@ CAPTURED_HINT: Final = "Restore it, or capture with --again, which does not read
 MANIFEST_HINT: Final = (
     "A trail can be read without it: move it away. To write into the trail, restore it from a copy"
 )
-VERSION: Final = 1
-OTHER_VERSION: Final = "Use the version of Trailgate that wrote it, or a newer one"
-HINT: Final = "Without its checkpoint a trail cannot be continued: begin a new one"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +42,7 @@ class ManifestFile:
 
     @classmethod
     def of(cls, fields: Mapping[str, Any]) -> Self:
-        """Build a manifest entry from JSON fields.
+        """Build the manifest entry of a trail file from its JSON fields.
 
         A manifest of another program may only have names and sizes.
         """
@@ -158,7 +154,7 @@ def parse_manifest(text: bytes, path: str) -> Manifest:
 
 
 def write_manifest(prefix: str, manifest: Manifest) -> None:
-    """Replace a trail's manifest completely or not at all."""
+    """Replace the manifest of a local trail completely or not at all."""
     replace_whole_file(manifest_path(prefix), encode_manifest(manifest))
 
 
@@ -171,7 +167,8 @@ def encode_manifest(manifest: Manifest) -> bytes:
 class CapturedFile:
     """A captured message file: its name without folder, its size, and a digest of its first and last bytes.
 
-    If ``modified`` is None, the digest covers all bytes.
+    ``modified`` is the modification time in nanoseconds since 1970, or None if the digest covers
+    all bytes.
     """
 
     name: str
@@ -194,69 +191,7 @@ def parse_captured(text: bytes, size: int, path: str) -> tuple[CapturedFile, ...
 
 
 def format_captured(files: Iterable[CapturedFile]) -> bytes:
-    """Format captured files as lines of the list."""
+    """Format captured files as lines of the list beside the trail."""
     # Not asdict, which copies each value, as there may be very many files.
     rows = ({name: getattr(file, name) for name in CapturedFile.__slots__} for file in files)
     return b"".join(json.dumps(row).encode() + b"\n" for row in rows)
-
-
-@dataclass(frozen=True, slots=True)
-class TransactionMark:
-    """The identity of a transaction in a checkpoint: its id and CSN, and the commit time of its last operation (``io_time``, in microseconds)."""
-
-    tx_id: str | None
-    csn: str | None
-    io_time: int
-
-
-@dataclass(frozen=True, slots=True)
-class Checkpoint:
-    """The checkpoint of a live trail: the end of the last committed transaction, and the source's position there.
-
-    ``begun`` is the number of the last file that the writer has begun. It is stored before that
-    file is created, so that a restart knows that the writer created all files from ``file`` to
-    ``begun``. If ``offset`` is 0, nothing in ``file`` is committed yet, and the file may not exist.
-    """
-
-    level: int
-    digits: int
-    file: int = 0
-    offset: int = 0
-    begun: int = -1
-    source_position: str | None = None
-    last: TransactionMark | None = None
-
-
-def checkpoint_path(prefix: str) -> Path:
-    """Return the path of a trail's checkpoint."""
-    return Path(f"{prefix}.checkpoint.json")
-
-
-def is_live(prefix: str) -> bool:
-    """Return True if a trail is a live trail."""
-    return checkpoint_path(prefix).exists()
-
-
-def encode_checkpoint(checkpoint: Checkpoint) -> bytes:
-    """Encode a checkpoint as the JSON content of its file."""
-    return json.dumps({"version": VERSION, **asdict(checkpoint)}, indent=1).encode() + b"\n"
-
-
-def read_checkpoint(prefix: str) -> Checkpoint | None:
-    """Read a trail's checkpoint, or return None if it does not exist. Raises StorageError."""
-    path = checkpoint_path(prefix)
-    try:
-        fields = json.loads(path.read_bytes())
-        version, last = fields.pop("version"), fields.pop("last")
-        if version != VERSION:
-            raise StorageError(
-                f"the checkpoint has version {version}, not {VERSION}",
-                where=Where(source=str(path)),
-                hint=OTHER_VERSION,
-            )
-        return Checkpoint(**fields, last=TransactionMark(**last) if last else None)
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError, LookupError, TypeError, RecursionError) as error:
-        problem = f"the checkpoint cannot be understood: {error!r}"
-        raise StorageError(problem, where=Where(source=str(path)), hint=HINT) from error

@@ -30,7 +30,8 @@ _NOT_READ: Final = frozenset({".zip", ".xz", ".z", ".7z", ".tgz", ".tar", ".br",
 class OpenedFile:
     """An open file, local or in any store, which can be read at any offset.
 
-    Errors call it ``subject``.
+    ``path`` is its address, and ``size`` the size that the caller knows from a listing: later bytes
+    are not read. Errors call the file ``subject``.
     """
 
     def __init__(self, path: str, size: int, subject: str) -> None:
@@ -88,7 +89,7 @@ class OpenedFile:
 
     @contextmanager
     def _reading(self, offset: int) -> Iterator[None]:
-        """Convert operating system errors in the block to StorageError. They occurred at ``offset``."""
+        """Convert an operating system error in the block to a StorageError that names ``offset``."""
         try:
             yield
         except OSError as error:
@@ -103,7 +104,7 @@ class OpenedFile:
 
 
 def codec_of(path: str) -> str | None:
-    """Return the codec of a compressed file by its name, or None if it is not compressed.
+    """Return Arrow's codec for a file by the suffix of its name (.gz: "gzip"), or None if uncompressed.
 
     Raises StorageError for an archive or an unsupported compression.
     """
@@ -134,7 +135,7 @@ class CompressedFile:
         self._stream.close()
 
     def read(self, offset: int, size: int) -> pa.Buffer:
-        """Return unpacked bytes from an offset; fewer than ``size`` only at the end.
+        """Return unpacked bytes of a compressed file from an offset; fewer than ``size`` only at the end.
 
         Offsets must not decrease from call to call; bytes in between are skipped. Raises
         StorageError if the file is damaged.
@@ -155,7 +156,7 @@ class CompressedFile:
         return pa.py_buffer(self._buffered[:size])
 
     def is_at_end(self, offset: int) -> bool:
-        """Return True if there are no bytes after an offset.
+        """Return True if the compressed file has no bytes after an offset.
 
         The file must have been read up to that offset.
         """

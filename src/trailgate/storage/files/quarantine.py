@@ -1,6 +1,9 @@
-"""Format and parse messages as JSON lines, and write the quarantine file beside a trail.
+"""Messages as JSON lines: format and parse them, and write the quarantine file beside a trail.
 
-Example of a line: ``{"body": "I,ORDERS,1", "headers": {"JMSMessageID": "ID:7"}, ...}``.
+A file of messages may have a JSON object per line. The quarantine file, which contains the messages
+that a capture rejected, has such lines too, with the place and the reason of each message::
+
+    {"body": "I,ORDERS,1", "headers": {"JMSMessageID": "ID:7"}, "source": ..., "reason": ...}
 """
 
 from __future__ import annotations
@@ -34,7 +37,7 @@ _JSON_TYPES: Final = {
 }
 
 
-def write_line(
+def format_quarantine_line(
     body: bytes, headers: Mapping[str, str], place: tuple[str, int, int], reason: str
 ) -> bytes:
     """Format a message as a line of a quarantine file.
@@ -49,17 +52,18 @@ def write_line(
     return _line(_body_fields(body) | own)
 
 
-def write_lines(
+def format_quarantine_lines(
     bodies: pa.BinaryArray,
     headers: Iterable[Mapping[str, str]] | None,
     source: pa.StringArray | str,
     positions: pa.StringArray,
     reasons: pa.StringArray,
 ) -> pa.Buffer:
-    """Format many messages at once, with the same result as `write_line` for each.
+    """Format many messages as lines of a quarantine file, as `format_quarantine_line` does for one.
 
-    `source` is the source of each message, or one for all. Only messages with headers, or with a
-    body that is not UTF-8, are formatted one by one.
+    `source` is the source of each message, or one for all. `positions` have 20 digits: of the
+    file's number and the byte offset. `reasons` are the errors. Only headers, and bodies that are
+    not UTF-8, are formatted one by one.
     """
     texts, encoded = _body_texts(bodies)
     own = None
@@ -101,7 +105,7 @@ def write_lines(
 
 
 def _body_texts(bodies: pa.BinaryArray) -> tuple[pa.BinaryArray, Mask]:
-    """Return bodies as text, and a mask of the bodies that are not UTF-8 and therefore in base64."""
+    """Return message bodies as text, and a mask of those that are in base64, as they are not UTF-8."""
     encoded = np.zeros(len(bodies), bool)
     try:
         # Arrow checks all bodies at once, which nearly always succeeds. Only if one is not UTF-8 is
@@ -115,7 +119,7 @@ def _body_texts(bodies: pa.BinaryArray) -> tuple[pa.BinaryArray, Mask]:
 
 
 def _in_base64(body: bytes) -> bytes | None:
-    """Return the body in base64 if it is not UTF-8, otherwise None."""
+    """Return a message's body in base64 if it is not UTF-8, otherwise None."""
     try:
         body.decode()
     except UnicodeDecodeError:
@@ -123,8 +127,8 @@ def _in_base64(body: bytes) -> bytes | None:
     return None
 
 
-def message_line(body: bytes, headers: Mapping[str, str]) -> bytes:
-    """Format a message as a JSON line, with headers if it has any."""
+def format_message_line(body: bytes, headers: Mapping[str, str]) -> bytes:
+    """Format a message as a line of a file of JSON lines, with headers if it has any."""
     fields = _body_fields(body)
     return _line(fields | {"headers": dict(headers)} if headers else fields)
 
@@ -144,7 +148,7 @@ def _json_text(value: object) -> bytes:
     return json.dumps(value, ensure_ascii=False).encode("utf-8", "backslashreplace")
 
 
-def read_line(line: bytes) -> tuple[bytes, Mapping[str, str]]:
+def parse_message_line(line: bytes) -> tuple[bytes, Mapping[str, str]]:
     """Parse the JSON line of a message into body and headers. Raises DecodeError."""
     try:
         fields = json.loads(line)
@@ -203,10 +207,11 @@ def append_files(path: Path, valid_bytes: int, parts: Sequence[Path]) -> None:
 
 
 def append_lines(path: Path, valid_bytes: int, parts: Iterable[BinaryIO]) -> int:
-    """Append staged lines of quarantined messages after the first ``valid_bytes`` bytes of the quarantine file.
+    """Append staged lines after the first ``valid_bytes`` bytes of the quarantine file or a similar one.
 
     Returns the new size. Bytes after ``valid_bytes`` were left by an interrupted run, and are
-    overwritten.
+    overwritten. Raises StorageError if the file is shorter. The list of captured files is extended
+    in the same way.
     """
     with convert_write_errors(path), path.open("r+b" if path.exists() else "w+b") as file:
         if file.seek(0, os.SEEK_END) < valid_bytes:

@@ -61,7 +61,7 @@ class TrailPosition(NamedTuple):
 
     @property
     def just_after(self) -> TrailPosition:
-        """The position one byte later.
+        """The trail position one byte later.
 
         As the exclusive end of a range, it makes the range include a record that starts here.
         """
@@ -97,11 +97,11 @@ class TrailFiles:
 
     @property
     def missing_last(self) -> tuple[ManifestFile, ...]:
-        """The missing files after the last one. Files before the first one may have been purged."""
+        """The trail files missing after the last one. Files before the first one may have been purged."""
         return tuple(file for file in self.missing if file.number > self.end.number)
 
     def describe_missing(self, *, last: bool = False) -> str:
-        """Return a sentence about the missing files, or "".
+        """Return a sentence about trail files that only the manifest lists, or "".
 
         With ``last``, only files that are missing at the end of the trail are considered.
         """
@@ -120,7 +120,7 @@ class TrailFiles:
             raise StorageError(f"file number {number} is not in the trail", where=where)
         return self.files[at]
 
-    def following(self, number: int) -> Iterator[TrailFile]:
+    def files_from(self, number: int) -> Iterator[TrailFile]:
         """Yield the trail files from a number on.
 
         If the list of files is incomplete (``cut_off``), the remaining files are listed again.
@@ -128,14 +128,17 @@ class TrailFiles:
         yield from self.files[max(0, number - self.files[0].number) :]
         if self.cut_off:
             rest = find_trail(self.prefix, self.definitions)
-            yield from rest.following(max(number, self.files[-1].number + 1))
+            yield from rest.files_from(max(number, self.files[-1].number + 1))
 
     def may_grow(self, file: TrailFile) -> bool:
         """Return True if a trail file may end in an unfinished record."""
         return self.growing and not self.cut_off and file.number >= self.files[-1].number
 
     def window(self, first: int, last: int) -> TrailFiles:
-        """Return only the trail files with these numbers, so that a Spark task does not have to be sent all names."""
+        """Return the trail with only the files from number ``first`` to ``last``.
+
+        So a Spark task does not have to be sent the names of all files.
+        """
         start = self.files[0].number
         files = self.files[first - start : last + 1 - start]
         cut_off = last < self.files[-1].number or self.cut_off
@@ -215,7 +218,7 @@ def find_begun_trail(
 def missing_files(
     stated: Iterable[ManifestFile], files: Iterable[TrailFile]
 ) -> tuple[ManifestFile, ...]:
-    """Return the files that a manifest lists but that do not exist."""
+    """Return the trail files that a manifest lists but that do not exist."""
     present = {name_of(file.path) for file in files}
     return tuple(file for file in stated if file.name not in present)
 
@@ -223,7 +226,7 @@ def missing_files(
 def _published_since(
     listing: TrailListing, files: list[TrailFile], manifest: Manifest
 ) -> list[TrailFile]:
-    """Return the files that a writer has added between the listing and the reading of the manifest."""
+    """Return the trail files that a writer has added between the listing and the reading of the manifest."""
     last = files[-1].number if files else -1
     added = [file for file in missing_files(manifest.files, files) if file.number > last]
     if not added:
@@ -238,7 +241,7 @@ def _published_since(
 
 
 def _sized_again(store: fs.FileSystem, files: tuple[TrailFile, ...]) -> list[TrailFile]:
-    """Read the sizes of the last files again, because a writer may have completed them during the listing.
+    """Read the sizes of a trail's last files again: a writer may have completed them during the listing.
 
     A file that another file follows is complete, but its size may have been listed before it was.
     """
@@ -250,7 +253,7 @@ def _sized_again(store: fs.FileSystem, files: tuple[TrailFile, ...]) -> list[Tra
 
 
 def _limit_size(file: TrailFile, listed: dict[str, ManifestFile], prefix: str) -> TrailFile:
-    """Return a file with the size that the manifest states. Raises StorageError if it has fewer bytes."""
+    """Return a trail file with the size in the manifest. Raises StorageError if it has fewer bytes."""
     size = listed[name_of(file.path)].size
     if file.size < size:
         problem = f"the file has {file.size} bytes, but the manifest states {size}"
@@ -283,9 +286,10 @@ def _definitions(listing: TrailListing, given: Address | Definitions | None) -> 
 
 @dataclass(frozen=True, slots=True)
 class StoredTrail:
-    """Everything stored under a trail's prefix.
+    """Everything stored under a trail's prefix, for checks, which report problems themselves.
 
-    ``manifest`` and ``definitions`` are None if they do not exist.
+    ``manifest`` has the manifest's entries by file name. ``manifest`` and ``definitions`` are None
+    if they do not exist or cannot be read; ``faults`` then has the errors.
 
     ``alone``: the address named a single file, so other files are not examined.
     """

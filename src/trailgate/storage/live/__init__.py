@@ -1,1 +1,1 @@
-"""Write a trail in place while others read it."""
+"""Write a live trail in place while others read it: its growing file, its checkpoint, and recovery."""

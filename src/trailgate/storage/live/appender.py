@@ -23,7 +23,7 @@ from trailgate.model.operations_table import from_operations
 from trailgate.model.tables import Definitions
 from trailgate.options import check_calls
 from trailgate.storage.files.addresses import Address
-from trailgate.storage.files.durable import lock
+from trailgate.storage.files.locks import lock
 from trailgate.storage.files.trail_files import TrailPosition
 from trailgate.storage.live.growing_file import Disk
 from trailgate.storage.live.live_trail import AppendOptions, LiveTrail, Recovery, load_checkpoint
@@ -142,7 +142,7 @@ class TrailAppender:
         self._broken = False
 
     def _check(self, block: ChangeBlock) -> ChangeBlock:
-        """Return a block with the trail's definition of its table.
+        """Return a block with the live trail's definition of its table.
 
         Raises DefinitionError if the block's definition differs, or EncodeError if a CSN is too
         long.
@@ -158,7 +158,7 @@ class TrailAppender:
         return replace(block, table=known)
 
     def _write(self, batch: ChangeBatch, encoded: EncodedTrail, begin: int) -> int:
-        """Write the operations from ``begin`` on that fit into the file.
+        """Write the operations from ``begin`` on that fit into the live trail's open file.
 
         If none fits or no file is open, begins a new file and writes nothing. Returns the index of
         the first operation that was not written.

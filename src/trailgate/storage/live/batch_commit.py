@@ -18,7 +18,8 @@ from typing import Final
 
 from trailgate.definitions.defgen import write_sourcedefs
 from trailgate.errors import StorageError, Where
-from trailgate.storage.files.durable import convert_write_errors, lock
+from trailgate.storage.files.durable import convert_write_errors
+from trailgate.storage.files.locks import lock
 from trailgate.storage.files.manifest import (
     GrowingFileState,
     Manifest,
@@ -48,7 +49,7 @@ GATHERED: Final = 8 << 20
 
 @dataclass(frozen=True, slots=True)
 class BatchPart:
-    """The part of a batch that one task staged.
+    """The part of a streaming query's batch that one Spark task staged as trail files.
 
     ``begin`` is the offset of the first operation in each file, after its header and metadata.
     ``ends`` are the part's first and last operation, or None if it has no operations.
@@ -61,9 +62,9 @@ class BatchPart:
 
 @dataclass(frozen=True, slots=True)
 class QueryBatch:
-    """A batch of a streaming query.
+    """A batch of the streaming query ``query``; Spark numbers the batches from 0.
 
-    ``max_age`` is the age in seconds at which a new file is begun (None: never).
+    ``max_age`` is the age in seconds at which a new trail file is begun (None: never).
     """
 
     query: str
@@ -74,7 +75,12 @@ class QueryBatch:
 def find_unfinished(
     prefix: str, manifest: Manifest, batch: QueryBatch, parts: Sequence[BatchPart]
 ) -> dict[str, str]:
-    """Return the query and transaction that would be open at the trail's end after a batch."""
+    """Return the query and transaction that would be open at the trail's end after a batch, or {}.
+
+    The result has the form of ``Manifest.unfinished``. Raises StorageError if a transaction of
+    another query is open before the batch, and TransactionError if the batch does not continue the
+    open transaction.
+    """
     unfinished = manifest.unfinished
     if unfinished and unfinished["query"] != batch.query:
         problem = (
@@ -96,7 +102,10 @@ def manifest_after(
     files: Sequence[ManifestFile],
     unfinished: dict[str, str],
 ) -> Manifest:
-    """Return the trail's manifest after a batch. A batch without operations keeps its query's position."""
+    """Return the trail's manifest after a batch of a streaming query.
+
+    A batch without operations keeps the position of its query. ``growing`` is None in the result.
+    """
     positions = before.positions
     ids = [part.ends.seq_id for part in parts if part.ends is not None]
     if ids:
@@ -119,10 +128,10 @@ def is_committed(manifest: Manifest | None, batch: QueryBatch) -> bool:
 
 
 def commit_files(target: TrailTarget, batch: QueryBatch, parts: Sequence[BatchPart]) -> bool:
-    """Add a batch's staged files to a trail. Returns False if the trail already contains the batch.
+    """Add the staged files of a query's batch to a trail in an object store, as new trail files.
 
-    If another run publishes at the same time, the commit is retried. Raises the same errors as
-    ``commit_batch``.
+    Returns False if the trail already contains the batch. If another run publishes at the same
+    time, the commit is retried. Raises the same errors as ``commit_batch``.
     """
     for _ in range(TRIED):
         location, manifest = target.location.recover()
@@ -152,13 +161,14 @@ def commit_files(target: TrailTarget, batch: QueryBatch, parts: Sequence[BatchPa
 def commit_batch(
     target: TrailTarget, batch: QueryBatch, parts: Sequence[BatchPart], disk: Disk | None = None
 ) -> bool:
-    """Add the parts of a batch to a trail, in order.
+    """Add the staged parts of a streaming query's batch to a trail, in order.
 
     Returns False if the trail already has the batch.
 
-    If files cannot be appended to, each staged file becomes a file of the trail. Raises
-    TransactionError if the batch does not continue the open transaction, and StorageError if that
-    transaction belongs to another query. Nothing is added then.
+    In an object store each staged file becomes a file of the trail; on a local disk, small ones are
+    appended to its last file. Raises TransactionError if the batch does not continue the open
+    transaction, and StorageError if that transaction belongs to another query. Nothing is added
+    then.
     """
     if not target.location.backend.appends:
         return commit_files(target, batch, parts)
@@ -203,7 +213,7 @@ class _Commit:
             self.disk.replace(Path(f"{location.prefix}.def"), data)
 
     def add(self, segment: Segment, begin: int) -> None:
-        """Append the operations of a staged file, from ``begin`` on, to the last file if they fit.
+        """Append the operations of a staged file, from byte ``begin`` on, to the trail's last file if they fit.
 
         Otherwise the staged file becomes a new file of the trail.
         """
@@ -264,7 +274,7 @@ class _Commit:
         self.growing = replace(self.growing, last_csn=segment.last_csn, last_time=segment.last_time)
 
     def _finish(self) -> None:
-        """Finish the last file if it was appended to, because another file follows."""
+        """Finish the trail's last file if it was appended to, because another file follows."""
         if self.growing is None:
             return
         last = self.files[-1]
@@ -274,7 +284,7 @@ class _Commit:
         self.growing = None
 
     def _change(self, path: Path, size: int, patches: list[tuple[int, bytes]]) -> None:
-        """Truncate a file, which removes the remains of an interrupted commit, and apply patches."""
+        """Truncate a trail file, which removes the remains of an interrupted commit, and patch it."""
         file = self.disk.open(path)
         try:
             file.truncate(size)

@@ -17,8 +17,8 @@ from trailgate.storage.files.durable import (
     replace_whole_file,
     sync_folder,
 )
-from trailgate.storage.files.manifest import TransactionMark
 from trailgate.storage.files.trail_files import TrailPosition
+from trailgate.storage.live.checkpoint import TransactionMark
 from trailgate.storage.live.recovery import file_path
 from trailgate.trail.format.file_header import FileHeader, encode_header
 
@@ -31,11 +31,11 @@ class Disk:
         return WrittenFile(path)
 
     def replace(self, path: Path, data: bytes) -> None:
-        """Replace a file's content completely or not at all, and sync it."""
+        """Replace a file of the live trail completely or not at all, and sync it."""
         replace_whole_file(path, data)
 
     def rename(self, path: Path, final: Path) -> None:
-        """Rename a file, replacing any file of that name, and sync the folder."""
+        """Rename a file of the live trail, replacing any file of that name, and sync the folder."""
         with convert_write_errors(final):
             path.replace(final)
             sync_folder(final.parent)
@@ -50,9 +50,10 @@ class Disk:
 class GrowingFile:
     """Writes the files of a live trail, one after the other.
 
-    If ``template`` is None, files have no headers (level 0). ``metadata`` are the records at the
-    start of each file. ``number`` and ``size`` describe the open file; if no file is open,
-    ``number`` is the number of the next one.
+    ``template`` is the header of new files, to which each adds its number and first transaction.
+    If it is None, files have no headers (level 0). ``metadata`` are the records at the start of
+    each file. ``number`` and ``size`` describe the open file; if no file is open, ``number`` is the
+    number of the next one.
     """
 
     def __init__(
@@ -82,7 +83,7 @@ class GrowingFile:
         return self.is_open and self._fresh
 
     def begin(self, first: TransactionMark | None) -> None:
-        """Create the next file of the live trail.
+        """Create the next file of the live trail, with its header and metadata records.
 
         ``first`` is its first transaction, or None if that is not known yet.
         """
@@ -102,7 +103,11 @@ class GrowingFile:
     def resume(
         self, position: TrailPosition, header: FileHeader | None, last: TransactionMark | None
     ) -> None:
-        """Continue a growing file at an offset, and truncate it there. ``last`` is its last change."""
+        """Open an existing trail file to continue it at ``position``, and truncate it there.
+
+        ``header`` is its header (None for level 0), and ``last`` the transaction of the last change
+        before the position.
+        """
         number, size = position
         self._file = self._disk.open(file_path(self._prefix, number, self._digits))
         self._file.truncate(size)
@@ -118,7 +123,8 @@ class GrowingFile:
     def write(self, data: Any, marks: tuple[TransactionMark, TransactionMark] | None) -> None:
         """Append records to the growing file.
 
-        ``marks`` describe the first and last change in the records, if there are any.
+        ``marks`` are the transactions of the first and of the last change in the records, or None
+        if the records contain no change, such as a restart record.
         """
         assert self._file is not None
         if marks is not None:
@@ -129,7 +135,7 @@ class GrowingFile:
         self.size, self._fresh = self.size + len(data), False
 
     def sync(self) -> None:
-        """Sync the growing file. Closed files are synced already."""
+        """Sync the growing file. Finished files are synced already."""
         if self._file is not None:
             self._file.sync()
 

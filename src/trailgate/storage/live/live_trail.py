@@ -1,4 +1,10 @@
-"""A live trail on disk: its growing file, its checkpoint, and recovery after an interruption."""
+"""A live trail on disk: its growing file, its checkpoint, and recovery after an interruption.
+
+``growing_file.py`` writes the last file, and ``recovery.py`` reads what an interrupted run has left
+after the checkpoint. At a start, ``LiveTrail.recover`` repairs the trail in one of two modes: append
+mode keeps the complete records after the last commit and appends a restart record, overwrite mode
+truncates the trail to its checkpoint. docs/recovery.md gives the reasons.
+"""
 
 from __future__ import annotations
 
@@ -12,15 +18,15 @@ from trailgate.errors import OptionError, StorageError, Where
 from trailgate.model.tables import Definitions
 from trailgate.options import NamedValues, check_calls
 from trailgate.storage.files.listing import TrailFile, files_on_disk
-from trailgate.storage.files.manifest import (
+from trailgate.storage.files.manifest import manifest_path
+from trailgate.storage.files.trail_files import TrailPosition
+from trailgate.storage.live.checkpoint import (
     Checkpoint,
     TransactionMark,
     checkpoint_path,
     encode_checkpoint,
-    manifest_path,
     read_checkpoint,
 )
-from trailgate.storage.files.trail_files import TrailPosition
 from trailgate.storage.live.growing_file import Disk, GrowingFile
 from trailgate.storage.live.recovery import Recovered, files_after, read_tail
 from trailgate.storage.reading.trail_file import TrailFileReader
@@ -36,7 +42,7 @@ APPEND_LEVEL: Final = 1  # append recovery needs release 10 (trail format §4.6)
 
 
 class Recovery(NamedValues):
-    """What a start does with the bytes after the last commit (docs/recovery.md).
+    """What a start of a live capture does with the bytes after the last commit (docs/recovery.md).
 
     ``APPEND`` keeps complete records and appends a restart record; ``OVERWRITE`` truncates the
     trail. The values are written into file headers. Their meaning is an assumption: the
@@ -82,7 +88,7 @@ class AppendOptions(WriteOptions):
 
 
 def load_checkpoint(prefix: str, options: AppendOptions) -> Checkpoint | None:
-    """Return a trail's checkpoint, or None if the trail does not exist yet.
+    """Return a live trail's checkpoint, or None if the trail does not exist yet.
 
     Raises StorageError or OptionError if the trail cannot be continued.
     """
@@ -110,7 +116,8 @@ def load_checkpoint(prefix: str, options: AppendOptions) -> Checkpoint | None:
 class LiveTrail:
     """The files, checkpoint and recovery of a live trail. The caller decides which bytes to write.
 
-    ``last`` is the last complete transaction that this writer knows.
+    ``files`` writes the trail's files. ``last`` is the last complete transaction that this writer
+    knows; the caller updates it.
     """
 
     def __init__(
@@ -134,7 +141,7 @@ class LiveTrail:
         self.last = self._checkpoint.last
 
     def recover(self) -> Recovered:
-        """Repair the trail so that it can be added to, and return the point from which capture continues."""
+        """Repair the live trail so that it can be added to, and return the point from which capture continues."""
         modes = {Recovery.APPEND: self._append_mode, Recovery.OVERWRITE: self._overwrite_mode}
         return modes[self._options.mode]()
 
@@ -162,7 +169,7 @@ class LiveTrail:
         )
 
     def _append_mode(self) -> Recovered:
-        """Truncate a torn last record, then append a restart record."""
+        """Recover in append mode: truncate a torn last record, then append a restart record."""
         tail = read_tail(self._prefix, self._checkpoint)
         self.last = tail.last
         self.files.number = tail.file
@@ -181,7 +188,7 @@ class LiveTrail:
     def _continue_file(
         self, path: Path, position: TrailPosition, last: TransactionMark | None
     ) -> None:
-        """Reopen the last file at a position, or close it there if a new file must follow.
+        """Reopen the live trail's last file at a position, or close it there if a new file must follow.
 
         ``last`` is the transaction of the last change before the position.
         """
@@ -207,7 +214,7 @@ class LiveTrail:
         return (header.trail.compatibility, header.order) != (wanted.level, wanted.order)
 
     def _restart(self, *, abandoned: bool) -> None:
-        """Append a restart record, in a new file if the open one is full.
+        """Append a restart record to the live trail, in a new file if the open one is full.
 
         ``abandoned`` means that the record undoes an incomplete transaction before it.
         """
@@ -223,7 +230,7 @@ class LiveTrail:
         self.files.sync()
 
     def _overwrite_mode(self) -> Recovered:
-        """Truncate the trail to its checkpoint."""
+        """Recover in overwrite mode: truncate the live trail to its checkpoint, and delete later files."""
         known = self._checkpoint
         files = files_after(self._prefix, known)
         self.files.number = known.file
@@ -265,7 +272,7 @@ def _header_of(path: Path, position: TrailPosition) -> FileHeader | None:
 
 
 def _log_discarded(path: Path, kept: int, size: int) -> None:
-    """Warn if bytes at the end of a file are discarded."""
+    """Warn if bytes at the end of a live trail's file are discarded."""
     if size > kept:
         LOG.warning(DISCARDED, path, kept, size - kept)
 

@@ -1,4 +1,9 @@
-"""Find out what follows a live trail's checkpoint: complete transactions, an open one, or an incomplete record."""
+"""Find out what follows a live trail's checkpoint: complete transactions, an open one, or an incomplete record.
+
+``read_tail`` reads the files from the checkpoint on, and counts their transactions. The source then
+repeats everything since the checkpoint, and ``DuplicateSkipper`` drops as many transactions from it
+as the trail already has, after a comparison of the last one.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +21,8 @@ from trailgate.model.tables import Definitions
 from trailgate.model.transactions import follow, mask_begins
 from trailgate.options import check_calls
 from trailgate.storage.files.listing import TrailFile
-from trailgate.storage.files.manifest import Checkpoint, TransactionMark
 from trailgate.storage.files.trail_files import COPY_AGAIN, TrailFiles, TrailPosition
+from trailgate.storage.live.checkpoint import Checkpoint, TransactionMark
 from trailgate.storage.reading.trail_file import LONGEST, TrailFileReader
 from trailgate.storage.reading.transaction_spans import find_last_begin, find_last_end
 from trailgate.trail.format.record_types import RecordRole
@@ -35,8 +40,9 @@ class Recovered:
 
     The source continues at ``source_position``, which was recorded with the last commit (None: from
     its beginning). The trail already contains the first ``transactions`` complete transactions
-    after that position; ``last`` is the last of them. ``abandoned`` means that it also contained an
-    incomplete transaction, which the source must repeat.
+    after that position; ``last`` is the last of them. ``abandoned`` means that the trail also
+    contained bytes that the source must repeat: an incomplete transaction, or in overwrite mode
+    anything after the last commit.
     """
 
     source_position: str | None = None
@@ -65,7 +71,7 @@ class DuplicateSkipper:
 
     @property
     def is_done(self) -> bool:
-        """True if no more transactions of the source are skipped."""
+        """True once the source has returned a transaction that the trail does not have, or if it has none."""
         count = self._recovered.transactions
         return self._seen > count or not count
 
@@ -79,7 +85,7 @@ class DuplicateSkipper:
         return self._seen < self._recovered.transactions
 
     def rest(self, batch: ChangeBatch) -> ChangeBatch | None:
-        """Return the operations of a batch that the trail does not have, or None."""
+        """Return a batch's operations that the live trail does not have yet, or None if it has all."""
         if self.is_done:
             return batch
         count = self._recovered.transactions
@@ -116,9 +122,10 @@ def mark_of(batch: ChangeBatch, order: int) -> TransactionMark:
 class CheckpointTail:
     """The records of a live trail after its checkpoint.
 
-    ``file`` and ``offset`` are the end of the last complete record.
+    ``file`` and ``offset`` are the end of the last complete record. ``transactions`` is the number
+    of complete transactions, and ``last`` the last of them. ``current`` is the transaction of the
+    last change, and ``is_open`` means that it has not ended.
 
-    ``last`` is the last complete transaction, and ``current`` the transaction of the last change.
     ``torn``: the last file has more bytes after ``offset``; the offset is 0 if the file header is
     incomplete. ``path`` is the path of the last file, if there is one.
     """
@@ -134,7 +141,7 @@ class CheckpointTail:
 
 
 def file_path(prefix: str, number: int, digits: int) -> Path:
-    """Return the path of a live trail's file."""
+    """Return the path of a live trail's file by its number."""
     return Path(f"{prefix}{number:0{digits}}")
 
 
@@ -240,19 +247,19 @@ def _through(file: TrailFile, tail: CheckpointTail, checkpoint: Checkpoint) -> C
 
 @dataclass(frozen=True, slots=True)
 class _TailRecords:
-    """Complete records of one file."""
+    """Complete records of a file of a live trail, after the checkpoint."""
 
     data: Octets
     order: ByteOrder
     view: RecordColumns
 
     def mark(self, record: int) -> TransactionMark:
-        """Return the transaction that begins at a record."""
+        """Decode the transaction that begins with a trail record."""
         return _mark(self.data, int(self.view.offsets[record]), self.order)
 
 
 def _mark(data: Octets, offset: int, order: ByteOrder) -> TransactionMark:
-    """Return the transaction that begins with the record at an offset."""
+    """Decode the transaction that begins with the trail record at an offset."""
     record = decode_record(data, offset, order=order)
     tx_id, csn = (
         raw if raw is None else raw.decode() for raw in map(record.token, (TRANID, LOGCSN))
@@ -261,16 +268,19 @@ def _mark(data: Octets, offset: int, order: ByteOrder) -> TransactionMark:
 
 
 def _read_records(data: Octets, order: ByteOrder) -> _TailRecords:
-    """Return the records up to the first damaged or incomplete one.
+    """Find the records in ``data``, which begins with a record, up to the first damaged or incomplete one.
 
-    The bytes after it are not used.
+    The bytes after them are not used.
     """
     sound_records, _ = find_records_until_damage(data, order)
     return _TailRecords(data, order, view_records(wrap_trail_bytes(data, 0, order), sound_records))
 
 
 def _follow(tail: CheckpointTail, tail_records: _TailRecords) -> CheckpointTail:
-    """Return the tail with the records that follow it: their transactions are counted, and the last one is updated."""
+    """Extend the tail by the records that follow it in the live trail, and return it.
+
+    Their transactions are counted, and ``last`` and ``current`` are updated.
+    """
     view = tail_records.view
     followed = follow(record_marks(view, view.indicator), is_open=tail.is_open)
     begins = np.flatnonzero(followed.marks & BEGINS)
@@ -279,7 +289,7 @@ def _follow(tail: CheckpointTail, tail_records: _TailRecords) -> CheckpointTail:
     changes = np.flatnonzero(followed.marks & (APART | UNDOES) == 0)
 
     def mark(record: int) -> TransactionMark | None:
-        """Return the transaction of a record, which may have begun in earlier records."""
+        """Return the transaction of a trail record, which may have begun in earlier records."""
         # The last begin at or before the record. None means that the transaction began before these
         # records, as the tail knows it.
         before = begins[begins <= record]

@@ -1,4 +1,9 @@
-"""Publish on a local disk: an operating system lock prevents concurrent runs, and staged files are renamed."""
+"""Publish on a local disk: an operating system lock prevents concurrent runs, and staged files are renamed.
+
+The steps are those of ``protocol.py``. Files are staged in a hidden folder beside the trail, such as
+``dirdat/.ot.staging``. The state file, such as ``dirdat/ot.manifest.json``, is replaced last, and only
+after all renames are on the disk.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +19,11 @@ from trailgate.errors import StorageError, Where
 from trailgate.storage.files.addresses import LOCAL, absolute, read_if_exists
 from trailgate.storage.files.durable import (
     convert_write_errors,
-    lock,
     remove_folder,
     replace_whole_file,
     sync_folder,
 )
+from trailgate.storage.files.locks import lock
 from trailgate.storage.files.quarantine import append_files, append_lines
 from trailgate.storage.publish.protocol import (
     RUN_RECORD,
@@ -78,7 +83,7 @@ class LocalBackend(PublishBackend):
         return RecoveredState(self, self.state())
 
     def state(self) -> bytes | None:
-        """Read the state file."""
+        """Read the local state file, or return None if nothing was published yet."""
         return self._read(self.folder / self.state_name)
 
     def replace_state(self, state: Callable[[int], bytes]) -> Self:
@@ -98,7 +103,7 @@ class LocalBackend(PublishBackend):
             raise StorageError(problem, where=Where(source=str(path))) from error
 
     def names(self, after: str = "") -> Iterator[str]:
-        """Yield the names of files and folders in the local folder."""
+        """Yield the local names that begin with the trail's name and sort after ``after``, sorted."""
         with convert_write_errors(self.folder):
             names = [path.name for path in self.folder.iterdir()] if self.folder.exists() else []
         return (name for name in sorted(names) if name.startswith(self._stem) and name > after)
@@ -146,7 +151,7 @@ class LocalBackend(PublishBackend):
 
     @contextmanager
     def staged_folder(self, staging: Path) -> Iterator[Path]:
-        """Provide the local staging folder itself, because nothing has to be uploaded."""
+        """Yield the local staging folder itself, because nothing has to be uploaded."""
         yield staging
 
     @contextmanager
@@ -168,7 +173,7 @@ class LocalBackend(PublishBackend):
         return sum((staging / name).stat().st_size for name in names)
 
     def commit(self, commit: CommitPlan, staging: Path) -> None:
-        """Rename the staged files to their names, write the sidecar files, and replace the state file."""
+        """Rename the staged local files to their final names, write the sidecar files, and replace the state file."""
         if commit.finished is not None:
             path = self.folder / commit.finished.name
             with convert_write_errors(path):
@@ -195,7 +200,7 @@ class LocalBackend(PublishBackend):
     def discard(
         self, staging: Path, names: Sequence[str] = (), is_own: IsPublished | None = None
     ) -> None:
-        """Delete the local staging folder, which only this run uses."""
+        """Delete the complete local staging folder, even if files are named: only this run uses it."""
         del names, is_own
         remove_folder(staging)
 
@@ -214,7 +219,7 @@ def replace_state(path: Path, data: bytes) -> None:
 
 
 def _place_file(staging: Path, folder: Path, file: StagedFile) -> None:
-    """Patch the header of a staged file and rename it."""
+    """Patch the header of a staged file on the local disk, and rename it."""
     staged, final = staging / file.staged, folder / file.name
     with convert_write_errors(final):
         _patch(staged, file.patches)
@@ -224,7 +229,7 @@ def _place_file(staging: Path, folder: Path, file: StagedFile) -> None:
 
 
 def _patch(path: Path, patches: Patches, size: int | None = None) -> None:
-    """Truncate a file to ``size``, if given, write bytes at offsets, and wait until they are on the disk."""
+    """Truncate a local file to ``size``, if given, write bytes at offsets, and sync it."""
     with path.open("r+b") as file:
         if size is not None:
             file.truncate(size)

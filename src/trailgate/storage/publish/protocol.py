@@ -60,8 +60,8 @@ def overtaken_error(state: str) -> OvertakenError:
 class StagedFile:
     """A staged file and its final name. ``patches`` (offset, bytes) are written over its header.
 
-    In a store it may be an upload, which already has its final name and becomes visible when it is
-    completed.
+    ``staged`` is its name in the staging folder, and ``size`` its size there. In a store it may be
+    an upload instead, which already has its final name and becomes visible when it is completed.
     """
 
     staged: str
@@ -73,9 +73,10 @@ class StagedFile:
 
 @dataclass(frozen=True, slots=True)
 class SidecarFile:
-    """A file next to the published files.
+    """A file beside the published files, such as the definitions of a trail's tables.
 
-    Its content is the first ``kept`` bytes of the existing file, and ``data``.
+    Its new content is ``data``, or if ``kept`` is not None, the first ``kept`` bytes of the
+    existing file and then ``data``.
     """
 
     name: str
@@ -88,10 +89,11 @@ class CommitPlan:
     """The plan of one publication: the staged files, sidecar files and state that it commits.
 
     ``state`` returns the content of the new state file for a generation. In a store, a state that
-    only names a commit record is written first; ``deciding`` returns it. ``parts`` are staged files
-    that are appended to the file ``log`` after its first ``kept`` bytes. ``finished`` is a
-    published file whose header is completed now, because other files follow it. ``is_published``
-    returns whether a file name is published already.
+    only names a commit record is written first; ``deciding`` returns it for a generation and the
+    record's key. ``parts`` are staged files that are appended to the file ``log`` (the quarantine
+    file of a trail) after its first ``kept`` bytes. ``finished`` is a published file whose header
+    is completed now, because other files follow it. ``is_published`` returns whether a file name is
+    published once the plan is committed.
     """
 
     files: tuple[StagedFile, ...]
@@ -161,7 +163,11 @@ class PublishBackend(Protocol):
         """
 
     def replace_state(self, state: Callable[[int], bytes]) -> Self:
-        """Replace the state without publishing files. Raises OvertakenError if it has changed."""
+        """Replace the recovered state without publishing files, and return the backend for the new one.
+
+        ``state`` returns the new content for a generation. Raises OvertakenError if the state has
+        changed.
+        """
 
     def read(self, suffix: str) -> bytes | None:
         """Return the file whose name is the trail's name and a suffix, or None if it does not exist."""
@@ -179,10 +185,11 @@ class PublishBackend(Protocol):
         """Return the hidden folder for staged files with this name."""
 
     def begin_run(self, fingerprint: str, now: int) -> tuple[Path, int]:
-        """Return an empty folder for staged files, and the time of the run.
+        """Return an empty folder for staged files, and the time of the run (microseconds since 1970).
 
-        If a run with the same fingerprint was interrupted, this is the time of that run, otherwise
-        ``now``.
+        ``fingerprint`` is a digest of the run's input and options. If a run with the same
+        fingerprint was interrupted, the time is that of the interrupted run, so that the repeated
+        run stages the same bytes; otherwise it is ``now``.
         """
 
     def create_staging(self, staging: Path) -> None:
@@ -199,18 +206,22 @@ class PublishBackend(Protocol):
         return True
 
     def staged_folder(self, staging: Path) -> AbstractContextManager[Path]:
-        """Provide a local folder. Its files are staged at the end, unless an exception is raised."""
+        """Context manager: a local folder whose files are staged at the end, unless the block raises."""
 
     def file(
         self, staging: Path, staged: str, name: str
     ) -> AbstractContextManager[tuple[IO[bytes], list[StagedFile]]]:
-        """Provide a file to write, and a list that will contain the staged file. Each attempt gets a different file."""
+        """Context manager: a file to write, and a list that gets its ``StagedFile`` when it is closed.
+
+        ``staged`` is its name in the folder, and ``name`` its final name. Attempts at the same file
+        that may run at the same time need different names ``staged``.
+        """
 
     def staged_bytes(self, staging: Path, names: Sequence[str]) -> int:
         """Return the total size of the staged files with these names."""
 
     def commit(self, commit: CommitPlan, staging: Path) -> None:
-        """Execute a publication: write its decision, move the staged files to their names, and delete remains.
+        """Publish: write the decision, give the staged files their names, and delete what remains.
 
         Each step can be repeated after a crash. Raises OvertakenError.
         """
@@ -218,9 +229,10 @@ class PublishBackend(Protocol):
     def discard(
         self, staging: Path, names: Sequence[str] = (), is_own: IsPublished | None = None
     ) -> None:
-        """Delete a folder of staged files, or the named files in it, unless the state states that they will be published.
+        """Delete a folder of staged files, or in a store only the named files in it.
 
-        Unfinished uploads are deleted too if ``is_own`` returns true for their names.
+        Nothing is deleted if the state names a commit record in this folder, because the files will
+        be published. Unfinished uploads are deleted too if ``is_own`` returns true for their names.
         """
 
     def discard_query(self, staging: Path) -> None:
@@ -240,7 +252,7 @@ class PublishBackend(Protocol):
 
 
 def encode_run_record(fingerprint: str, now: int) -> bytes:
-    """Encode the record of a run that began at ``now`` (nanoseconds).
+    """Encode the record of a capture run that began at ``now``, in microseconds since 1970.
 
     If the run is interrupted and started again, it reads its time from this record.
     """

@@ -67,7 +67,10 @@ class _CompletedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class SidecarReplacement:
-    """A sidecar file in a store: its complete content, and the tag of the object that it replaces (None: the object does not exist yet)."""
+    """A sidecar file in a store: its complete content, and the tag of the object that it replaces.
+
+    The tag ``over`` is None if the object does not exist yet.
+    """
 
     key: str
     over: str | None
@@ -76,10 +79,12 @@ class SidecarReplacement:
 
 @dataclass(frozen=True, slots=True)
 class CommitRecord:
-    """The commit record of a publication in a store: staged files with their names, sidecar files, parts of a log, and the final state.
+    """The commit record of a publication in a store: everything that must be done to complete it.
 
-    ``folder`` is the prefix of the files' keys. Uploads among the files already have their names,
-    and are completed first.
+    ``staging`` is the folder of the staged files, and ``folder`` the prefix of the keys of
+    published files. Uploads among ``files`` already have their final names, and are completed
+    first. ``parts`` are the names and sizes of staged files that become the object ``log`` (the
+    quarantine file). ``after`` is the content of the final state.
     """
 
     staging: str
@@ -169,7 +174,7 @@ def generation_of(state: bytes) -> int:
 
 
 def scratch_folder() -> str | None:
-    """Return the folder for temporary files, or None for the system's default.
+    """Return the local folder for files that will be uploaded, or None for the system's default.
 
     Spark's workers use folders of their session on the disks that Spark is configured for. Spark
     deletes these when the session ends, so a killed worker leaves nothing.
@@ -184,8 +189,10 @@ def scratch_folder() -> str | None:
 class StoreBackend(PublishBackend):
     """Publishes to a trail or a folder in a bucket of an object store.
 
-    ``folder`` is the prefix of its keys, and ``stem`` the prefix of a trail's file names. ``base`` is the
-    tag of the state that will be replaced, or None if there is no state.
+    ``folder`` is the prefix of its keys, and ``stem`` the prefix of a trail's file names ("" for a
+    folder). ``state_name`` is the name of the state object. ``base`` is the tag of the state that
+    will be replaced, None if there is no state, or ``UNREAD`` before ``recover``. ``generation`` is
+    the number of puts of that state.
     """
 
     store: ObjectStore
@@ -231,7 +238,7 @@ class StoreBackend(PublishBackend):
 
     @property
     def _runs(self) -> str:
-        """Return the prefix of the staged keys. The generation of the run follows it."""
+        """Return the prefix of the keys that runs stage. The generation of the run follows it."""
         return f"{self._hidden}staging/" if self.stem else f"{self.folder}{STAGED}/"
 
     def check(self) -> None:
@@ -274,7 +281,10 @@ class StoreBackend(PublishBackend):
         return None if stored is None else stored.data
 
     def names(self, after: str = "") -> Iterator[str]:
-        """Yield the names of objects in the store. Names in subfolders contain slashes."""
+        """Yield the names of objects that begin with the trail's name and sort after ``after``.
+
+        Names in subfolders contain slashes. Staged objects are not included.
+        """
         # A listing is in the order of the keys, so it can begin after the last known name.
         keys = self.store.list_keys(self._prefix, f"{self.folder}{after}" if after else "")
         return (key[len(self.folder) :] for key, _ in keys if not key.startswith(self._runs))
@@ -324,7 +334,7 @@ class StoreBackend(PublishBackend):
 
     @contextmanager
     def staged_folder(self, staging: Path) -> Iterator[Path]:
-        """Provide a temporary local folder, and upload its files to the store unless an exception is raised."""
+        """Yield a temporary local folder, and upload its files to the store unless the block raises."""
         with TemporaryDirectory(prefix="trailgate-staged-", dir=scratch_folder()) as name:
             folder = Path(name)
             yield folder
@@ -338,7 +348,7 @@ class StoreBackend(PublishBackend):
     def file(
         self, staging: Path, staged: str, name: str
     ) -> Iterator[tuple[IO[bytes], list[StagedFile]]]:
-        """Provide an upload under the final name of the file, which is invisible until it is completed."""
+        """Yield an upload under the final name of the file, which is invisible until it is completed."""
         upload = self.store.begin(self.folder + name, later=True)
         staged_files: list[StagedFile] = []
         try:
@@ -353,7 +363,7 @@ class StoreBackend(PublishBackend):
         return sum(self._sizes(staging, names).values()) if names else 0
 
     def _sizes(self, staging: Path, names: Iterable[str]) -> dict[str, int]:
-        """Return the sizes of staged files. Raises StorageError if one is missing."""
+        """Return the sizes of staged objects in the store. Raises StorageError if one is missing."""
         above = f"{staging}/"
         sizes = {key[len(above) :]: size for key, size in self.store.list_keys(above)}
         for name in names:
@@ -364,11 +374,11 @@ class StoreBackend(PublishBackend):
         return {name: sizes[name] for name in names}
 
     def commit(self, commit: CommitPlan, staging: Path) -> None:
-        """Publish staged files by two writes to the store: a commit record, and a state that names it.
+        """Publish staged files in a store: put a commit record, and then a state that names it.
 
-        The second write decides: from then on any run that finds the record applies it. This run
-        does so at once, and then deletes what is not needed any more. Raises OvertakenError if
-        another run has published first.
+        The second put decides: from then on any run that finds the record applies it. This run
+        applies it at once, puts the final state, and deletes what is not needed any more. Raises
+        OvertakenError if another run has published first.
         """
         content = self._record(commit, staging)
         record = f"{staging}/decided-{uuid.uuid4().hex}.json"
@@ -393,7 +403,7 @@ class StoreBackend(PublishBackend):
         replace(self, generation=self.generation + 2).sweep(commit.is_published)
 
     def _record(self, commit: CommitPlan, staging: Path) -> CommitRecord:
-        """Return the commit record. Raises StorageError if a staged file is missing or has another size."""
+        """Build the commit record of a plan. Raises StorageError if a staged file is missing or has another size."""
         staged = [file for file in commit.files if file.upload is None]
         wanted = [*(file.staged for file in staged), *commit.parts]
         sizes = self._sizes(staging, wanted) if wanted else {}
@@ -420,7 +430,7 @@ class StoreBackend(PublishBackend):
         return SidecarReplacement(key, stored.tag, stored.data[: sidecar.kept or 0] + sidecar.data)
 
     def _is_unchanged(self) -> bool:
-        """Return whether the state is certainly still the one that was recovered."""
+        """Return whether the state in the store is certainly still the one that was recovered."""
         try:
             self.state()
         except StorageError:
@@ -428,11 +438,9 @@ class StoreBackend(PublishBackend):
         return True
 
     def _complete(self, record: str, tag: str, content: CommitRecord | None = None) -> None:
-        """Apply a commit record, and replace the state that names it.
+        """Apply a commit record, and replace the state that names it, which has the tag ``tag``.
 
-        Other runs may do the same at the same time.
-
-        ``tag`` is the tag of that state. If another run was faster, nothing happens.
+        Other runs may do the same at the same time. Returns normally if one of them was faster.
         """
         try:
             content = self._read_record(record) if content is None else content
@@ -467,7 +475,10 @@ class StoreBackend(PublishBackend):
         return stored is not None and commit_record_of(stored.data) == record
 
     def _apply(self, content: CommitRecord, record: str) -> None:
-        """Complete the uploads, files and state files that a commit record lists. The caller replaces the state."""
+        """Complete the uploads, sidecar files and staged files of a commit record with the key ``record``.
+
+        The caller replaces the state. Raises _CompletedError if another run has already done so.
+        """
         uploads = [file.upload for file in content.files if file.upload is not None]
         with ThreadPoolExecutor(AT_ONCE) as pool:
             for _ in pool.map(self.store.complete, uploads):
@@ -492,11 +503,11 @@ class StoreBackend(PublishBackend):
             self.store.compose(content.log, pieces)
 
     def _place_file(self, content: CommitRecord, file: StagedFile) -> None:
-        """Copy a staged file to its final name, with its header patched."""
+        """Copy a staged object to its final name in the store, with its header patched."""
         source = f"{content.staging}/{file.staged}"
         # An object cannot be changed in place. Only the first bytes, which the patches concern, are
         # read and uploaded again; the store itself copies the rest.
-        head = bytearray(self.store.part(ObjectRange(source, 0, min(HEAD, file.size))))
+        head = bytearray(self.store.read_range(ObjectRange(source, 0, min(HEAD, file.size))))
         for offset, data in file.patches:
             head[offset : offset + len(data)] = data
         rest = ObjectRange(source, len(head), file.size)
@@ -526,7 +537,7 @@ class StoreBackend(PublishBackend):
         self._delete_below(above, lambda key: key[len(above) :].partition("/")[0] <= staging.name)
 
     def sweep(self, is_published: IsPublished) -> None:
-        """Delete the files of earlier generations, and unfinished uploads of published files.
+        """Delete the staged files of earlier generations, and unfinished uploads of published files.
 
         Such an upload belongs to a run that was slower than the run that completed its publication.
         """

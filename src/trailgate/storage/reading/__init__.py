@@ -1,1 +1,1 @@
-"""Read trails, message files and files of records, in splits."""
+"""Read trails and message files, in splits and ranges that can be read in parallel."""

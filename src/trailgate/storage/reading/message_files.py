@@ -25,11 +25,11 @@ from trailgate.errors import DecodeError, TrailgateError, Where
 from trailgate.messages.error_columns import ErrorColumns
 from trailgate.messages.messages import NO_HEADERS, MessageBatch, MessageCutter
 from trailgate.messages.problems import NO_PROBLEMS, Problem, Problems
+from trailgate.storage.files.even_parts import even_cuts
 from trailgate.storage.files.file_search import (
     Addresses,
     ListedFile,
     describe_empty_files,
-    even_cuts,
     find_files,
 )
 from trailgate.storage.files.opened_file import (
@@ -38,7 +38,7 @@ from trailgate.storage.files.opened_file import (
     codec_of,
     is_empty_file,
 )
-from trailgate.storage.files.quarantine import read_line
+from trailgate.storage.files.quarantine import parse_message_line
 
 # The maximum range: starting a task costs little compared to it.
 MESSAGE_SPLIT_BYTES: Final = 128 << 20
@@ -120,7 +120,7 @@ class MessageFileList(Sequence[MessageFile]):
         return hash(tuple(self))
 
     def __repr__(self) -> str:
-        """Return the number of files and a digest of all their attributes."""
+        """Return the number of message files and a digest of all their attributes."""
         digest = hashlib.sha256(repr((self._prefix, self._kinds)).encode())
         for part in (self._sizes, self._begins, self._kind, *self._paths.buffers()):
             digest.update(b"" if part is None else part)
@@ -128,7 +128,7 @@ class MessageFileList(Sequence[MessageFile]):
 
 
 class MessagePosition(NamedTuple):
-    """The position of a message: a file's index and a byte offset in it.
+    """The position of a message: the index of its message file, and its byte offset in the file.
 
     Positions compare in the order of messages.
     """
@@ -156,12 +156,12 @@ class MessageFiles:
 
     @property
     def start(self) -> MessagePosition:
-        """The position of the first message in the files."""
+        """The position of the first message in the message files."""
         return MessagePosition(0, self.files[0].begin if self.files else 0)
 
     @property
     def end(self) -> MessagePosition:
-        """The position after the last message in the files."""
+        """The position after the last message in the message files."""
         return MessagePosition(len(self.files), 0)
 
     @property
@@ -200,7 +200,7 @@ class MessageRange:
     end: MessagePosition
 
     def move(self, files: int) -> MessageRange:
-        """Return the range of messages with file indexes reduced by ``files``."""
+        """Return the range with file indexes reduced by ``files``, for a list without its first files."""
         start, end = self.start, self.end
         return MessageRange(
             start._replace(file=start.file - files), end._replace(file=end.file - files)
@@ -208,7 +208,7 @@ class MessageRange:
 
 
 def position_of(batch: MessageBatch, message: int) -> MessagePosition:
-    """Return the position at which a message of a batch begins."""
+    """Return the position in the message files at which a message of a batch begins."""
     return MessagePosition(int(batch.files[message]), int(batch.offsets[message]))
 
 
@@ -263,7 +263,7 @@ def messages_of(
     longest: int = LONGEST,
     cutter: MessageCutter | None = None,
 ) -> MessageFiles:
-    """Convert found files to ``MessageFiles``."""
+    """Convert listed files to ``MessageFiles``; JSON lines and codecs are known by the files' names."""
     files = MessageFileList(_file(file.path, file.size) for file in parts)
     return MessageFiles(files, per_line, longest, cutter)
 
@@ -276,18 +276,18 @@ def _file(path: str, size: int) -> MessageFile:
 
 
 def plan_ranges(
-    messages: MessageFiles, split_bytes: int = MESSAGE_SPLIT_BYTES, *, apart: bool = True
+    messages: MessageFiles, split_bytes: int = MESSAGE_SPLIT_BYTES, *, independent: bool = True
 ) -> tuple[MessageRange, ...]:
     """Divide message files into consecutive ranges of about equal size, at most ``split_bytes``.
 
-    Only uncompressed files with one message per line are divided. If a message can only be
-    interpreted after all earlier ones (``apart`` is false), there is a single range. Small inputs
-    are divided into ``SHARED`` ranges of at least ``LEAST_BYTES``. Ranges depend only on the input,
-    so that output files are the same on any number of cores.
+    Only uncompressed files with one message per line (also as JSON lines) are divided. If messages
+    are not ``independent``, because each can only be parsed after all earlier ones, there is a
+    single range. Small inputs are divided into ``SHARED`` ranges of at least ``LEAST_BYTES``. Ranges
+    depend only on the input, so that output files are the same on any number of cores.
     """
     if not messages.files:
         return ()
-    if not apart:
+    if not independent:
         return (MessageRange(messages.start, messages.end),)
     cuts = [messages.start]
     sizes = [max(file.size - file.begin, 1) for file in messages.files]
@@ -323,7 +323,7 @@ class ReadMessages(NamedTuple):
 def read_messages(
     files: MessageFiles, start: MessagePosition = START, chunk: int = CHUNK
 ) -> Iterator[ReadMessages]:
-    """Read all messages of files from a position on, in batches of about ``chunk`` bytes."""
+    """Read the messages of message files from a position to the end, in batches of about ``chunk`` bytes."""
     pending: list[ReadMessages] = []
     size = count = 0
     for read in _read(files, start, chunk):
@@ -363,7 +363,7 @@ def _open(file: MessageFile) -> Reader:
 def _read_unlined(
     reader: Reader, files: MessageFiles, start: MessagePosition, chunk: int
 ) -> Iterator[ReadMessages]:
-    """Yield the single message of a file, or its parts from an offset on if it is cut."""
+    """Yield the single message of a message file, or its parts from an offset on if it is cut."""
     number, offset = start
     file = files.files[number]
     cutter = files.cutter if files.cutter and _has_more(file, files.cut_from) else None
@@ -392,7 +392,7 @@ def _read_unlined(
 
 
 def _has_more(file: MessageFile, size: int) -> bool:
-    """Return True if a file has more than ``size`` bytes.
+    """Return True if a message file has more than ``size`` bytes.
 
     To find out, a compressed file is unpacked.
     """
@@ -405,7 +405,7 @@ def _has_more(file: MessageFile, size: int) -> bool:
 def _read_complete(
     reader: Reader, number: int, longest: int, chunk: int, why_not: str
 ) -> MessageBatch:
-    """Read a file as one message. ``number`` is the index of the file.
+    """Read a message file as one message. ``number`` is the index of the file.
 
     Raises DecodeError if the message is longer than ``longest`` bytes. ``why_not`` explains in the
     error why the message cannot be read in parts.
@@ -425,7 +425,7 @@ def _read_complete(
 def _read_lines(
     reader: Reader, offset: int, chunk: int, longest: int
 ) -> Iterator[tuple[int, pa.Buffer]]:
-    """Yield blocks of complete lines with their offsets.
+    """Yield blocks of complete lines of a message file, with their offsets.
 
     The first line is the first one that starts at or after ``offset``; lines start after a newline,
     or at the start of the file.
@@ -452,7 +452,7 @@ def _read_lines(
 
 
 def _whole_lines(data: pa.Buffer) -> int:
-    """Return the length of the complete lines at the start of some bytes."""
+    """Return the length of the complete lines at the start of bytes of a message file."""
     # Lines are usually short, so search the last bytes for a newline first.
     tail = max(0, int(data.size) - 4096)
     newline = bytes(data[tail:]).rfind(b"\n")
@@ -463,7 +463,7 @@ def _whole_lines(data: pa.Buffer) -> int:
 
 
 def _after_newline(reader: Reader, at: int, chunk: int) -> int:
-    """Return the offset after the first newline from an offset on."""
+    """Return the offset after the first newline at or after an offset, or the file's end."""
     step = min(chunk, 1 << 16)
     while not reader.is_at_end(at):
         data = bytes(reader.read(at, step))
@@ -486,7 +486,7 @@ def _too_long(path: str, at: int, longest: int, why_not: str = "") -> DecodeErro
 
 
 def line_bounds(data: pa.Buffer) -> tuple[Longs, Longs]:
-    """Return the starts and ends of non-empty lines, without their newline and carriage return."""
+    """Return the starts and ends of non-empty lines in bytes, without newline and carriage return."""
     octets = np.frombuffer(data, np.uint8)
     newlines = find_token_offsets(octets, b"\n")
     if len(octets) and octets[-1] != NEWLINE:
@@ -517,7 +517,7 @@ def json_messages(data: pa.Buffer, begin: MessagePosition, source: str = "") -> 
     bodies, headers, problems = [], [], []
     for i, (start, end) in enumerate(zip(starts.tolist(), ends.tolist(), strict=True)):
         try:
-            body, header = read_line(bytes(view[start:end]))
+            body, header = parse_message_line(bytes(view[start:end]))
         except TrailgateError as error:
             # The line stays a message, with its number and offset: its problem refers to it.
             body, header = b"", NO_HEADERS

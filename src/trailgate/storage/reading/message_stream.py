@@ -24,9 +24,10 @@ HINT: Final = "Files are read in name order: name a new file so that it sorts af
 
 @dataclass(frozen=True, slots=True)
 class BatchLimit:
-    """The maximum size of a stream's batch.
+    """The maximum number of files and of bytes of a stream's batch (None: no limit).
 
-    A batch exceeds it only if a single transaction is larger.
+    A batch has more bytes only if its first file of messages, or in a trail its first transaction,
+    is larger.
     """
 
     files: int | None = None
@@ -165,7 +166,7 @@ def _check(file: ListedFile) -> int:
 
 
 def _bound(files: Sequence[ListedFile], limit: BatchLimit) -> Iterator[ListedFile]:
-    """Yield the files of a batch: at least one, if there is any."""
+    """Yield the first of ``files`` up to the limit of a batch, but at least one if there is any."""
     room = limit.bytes
     for number, file in enumerate(files):
         full = limit.files is not None and number >= limit.files

@@ -38,7 +38,7 @@ DIGITS: Final = r"^[0-9]+$"
 
 
 def _patterns(value: Any) -> TablePatterns:
-    """Return the patterns of a list of strings."""
+    """Convert the value of the option ``tables``, patterns or strings, to patterns."""
     return value if isinstance(value, TablePatterns) else TablePatterns.of(NAMES.passed(value))
 
 
@@ -170,7 +170,7 @@ def _is_number(text: str) -> bool:
 
 
 def _is_above(low: str, high: str) -> bool:
-    """Return True if ``low`` is above ``high``, so that the range is empty.
+    """Return True if a lower limit of positions or CSNs is above the upper one: the range is empty.
 
     Numbers compare as numbers, positions as text of equal length.
     """
@@ -190,7 +190,10 @@ def columns_for_selection(options: ReadOptions, *, typed: bool) -> tuple[str, ..
 
 
 def select_rows_by_position(batch: pa.RecordBatch, options: ReadOptions) -> pa.RecordBatch:
-    """Return the rows of a batch, of operations or records, that the options select."""
+    """Return the rows of operations or records within the options' limits of positions and CSNs.
+
+    Rows without a CSN are dropped if a CSN limit is set.
+    """
     prefix = "_" if {"_position", "_csn"} & set(batch.schema.names) else ""
     masks = []
     for name, holds in (*POSITIONS, ("to_position", pc.less_equal)):

@@ -45,7 +45,7 @@ class SequenceCheck:
         self._begin: TrailPosition | None = None  # of the last transaction
 
     def find_loss(self, run: RecordRun, following: TrailPosition | None) -> DecodeError | None:
-        """Check the next records, and return an error for the first loss, or None if there is none.
+        """Check a trail's next records, and return an error if records are missing, or None.
 
         Records may be missing inside ``run``, or between it and the previous call. ``following``
         is the position of the next transaction if it begins directly after these records.
@@ -88,7 +88,10 @@ class SequenceCheck:
     def _error(
         self, problem: str, place: TrailPosition, before: TrailPosition | None
     ) -> DecodeError:
-        """Build the error for a loss at ``place``. ``before`` is the beginning of the transaction before it, if known."""
+        """Build the error for records missing before ``place``.
+
+        ``before`` is the beginning of the transaction before ``place``, if known.
+        """
         named = "" if before is None else AFTER.format(self._name(before), *before)
         hint = HINT.format(self._trail.prefix)
         return DecodeError(problem + named, where=Where(offset=place.offset), hint=hint)

@@ -23,7 +23,7 @@ from trailgate.errors import TruncatedError, Where, mask_logins
 from trailgate.model.changes import ChangeBatch, mask_undatable
 from trailgate.model.kernels import BEGINS
 from trailgate.model.tables import Definitions
-from trailgate.storage.files.file_search import even_cuts
+from trailgate.storage.files.even_parts import even_cuts
 from trailgate.storage.files.listing import TrailFile, number_digits
 from trailgate.storage.files.trail_files import TrailFiles, TrailPosition
 from trailgate.storage.reading.sequence_check import SequenceCheck
@@ -144,7 +144,8 @@ def plan_splits(
 ) -> list[TrailSplit]:
     """Plan splits of a trail that together contain every operation between two positions once, in order.
 
-    Large files are divided, small files combined.
+    ``bounds`` are the two positions (None: the complete trail). Large files are divided into splits
+    of about ``split_bytes``, small files combined.
     """
     start, stop = bounds or (trail.begin, trail.end)
     cuts = _cuts(trail, split_bytes, (start, stop))
@@ -158,9 +159,9 @@ def plan_splits(
 def _cuts(
     trail: TrailFiles, split_bytes: int, bounds: tuple[TrailPosition, TrailPosition]
 ) -> list[TrailPosition]:
-    """Return the starts of the splits."""
+    """Return the positions at which the splits of a trail start."""
     start, stop = bounds
-    files = [file for file in trail.following(start.number) if (file.number, 0) < stop]
+    files = [file for file in trail.files_from(start.number) if (file.number, 0) < stop]
     begins = [start.offset if file.number == start.number else 0 for file in files]
     ends = [
         min(file.size, stop.offset) if file.number == stop.number else file.size for file in files
@@ -183,7 +184,10 @@ def _cuts(
 
 
 def files_for_split(trail: TrailFiles, split: TrailSplit) -> TrailFiles:
-    """Return the files that a task needs to read a split, without definitions, which are sent once."""
+    """Return the trail with only the files that a task needs to read a split.
+
+    The result has no definitions, which are sent once for all tasks.
+    """
     # The last transaction of a split may end in a later file. The file before the first split shows
     # whether a transaction is open where it starts.
     first = max(trail.begin.number, split.start.number - split.whole)
@@ -195,10 +199,10 @@ class SplitOptions:
     """How a split is read: which tables and columns, and what happens to incomplete transactions.
 
     ``chunk_bytes`` is the number of bytes that are read and decoded at once (None: ``CHUNK``). If
-    ``charset`` is None, the character set that the file's header or the definitions state is used.
-    With ``give_open``, the last operation of a transaction that is open at the trail's end is
-    returned; otherwise it is skipped with a notice. With ``allow_torn``, records that are missing
-    inside a transaction are a notice instead of an error.
+    ``charset`` is None, the character set is that of ``usual_charset``. With ``give_open``, the
+    last operation of a transaction that is open at the trail's end is returned; otherwise it is
+    skipped with a notice. With ``allow_torn``, records that are missing inside a transaction are a
+    notice instead of an error.
     """
 
     selection: ReadSelection = EVERYTHING
@@ -238,7 +242,7 @@ class SplitReader:
             begin = find_next_begin(self._trail, split.start, split.end)
         if begin is None:
             return
-        for file in self._trail.following(begin.number):
+        for file in self._trail.files_from(begin.number):
             with TrailFileReader(file) as reader:
                 done = yield from self._file(reader, begin)
             if done:
@@ -247,7 +251,7 @@ class SplitReader:
     def _file(
         self, reader: TrailFileReader, begin: TrailPosition
     ) -> Generator[ChangeBatch, None, bool]:
-        """Yield the operations of one file. Returns True if the split's end was reached."""
+        """Yield the split's operations in one trail file. Returns True if the split's end was reached."""
         file = reader.file
         may_grow = self._trail.may_grow(file)
         offset = self._place(reader, begin)
@@ -299,7 +303,7 @@ class SplitReader:
         return False
 
     def _place(self, reader: TrailFileReader, begin: TrailPosition) -> int | None:
-        """Return the offset of the first record to read, or None if the file's header is incomplete."""
+        """Return the offset of the first record to read in a file, or None while its header is incomplete."""
         file = reader.file
         try:
             return max(begin.offset if file.number == begin.number else 0, reader.begin)
@@ -345,7 +349,7 @@ class SplitReader:
         self._notices.of_undefined(path, sorted(names - self._announced))
 
     def _note_end(self, reader: TrailFileReader, end: int) -> None:
-        """Log an unfinished record at a file's end, if the split extends that far.
+        """Log an unfinished record at a trail file's end, if the split extends that far.
 
         Raises DecodeError if records follow it.
         """
@@ -354,18 +358,17 @@ class SplitReader:
             self._notices.once(UNFINISHED, file.path, end, left)
 
     def _room(self, size: int) -> Octets:
-        """Return a buffer for a chunk.
+        """Return a buffer of ``size`` bytes for the next chunk of a trail file.
 
-        The buffer is reused, because columns are copies of its bytes.
-
-        Allocating new memory for each chunk would take as long as reading it.
+        The buffer is reused, because columns are copies of its bytes. Allocating new memory for
+        each chunk would take as long as reading it.
         """
         if size > len(self._buffer):
             self._buffer = np.empty(size, np.uint8)
         return self._buffer[:size]
 
     def _size(self, reader: TrailFileReader, offset: int) -> int:
-        """Return the number of bytes to read. It stops early if the next split probably starts there."""
+        """Return the number of bytes to read next: a chunk, or fewer if the end of the split is near."""
         (number, limit), chunk = self._split.end, self._options.chunk_bytes or CHUNK
         if reader.file.number == number and offset < limit:
             return min(chunk, limit - offset + LONGEST)
@@ -374,9 +377,9 @@ class SplitReader:
     def _run(
         self, reader: TrailFileReader, data: Octets, offset: int, *, may_grow: bool
     ) -> tuple[RecordRun, TrailPosition | None]:
-        """Read the records up to the first transaction of the next split.
+        """Find the records in ``data``, read at ``offset``, up to the first transaction of the next split.
 
-        Returns also the position of that transaction, or None if it was not reached.
+        Returns also the position of that transaction, or None if it is not in ``data``.
         """
         number, end = reader.file.number, self._split.end
         view = reader.view(data, offset)
@@ -401,7 +404,7 @@ class SplitReader:
 
 
 def _to_last_end(run: RecordRun) -> RecordRun:
-    """Return the records up to the last one that ends a transaction, or all if none does.
+    """Return the records of a run up to the last one that ends a transaction, or all if none does.
 
     The dropped records are read again with the next chunk, so no state must be passed on, and
     restarts need not be considered. The run's last record does not count as an end, because
@@ -420,7 +423,7 @@ def _more(names: list[str]) -> str:
 
 
 def _check_end(run: RecordRun, path: str) -> None:
-    """Raise TruncatedError if the last record ends its transaction but is marked as continued."""
+    """Raise TruncatedError if a trail's last record ends its transaction but is marked as continued."""
     view = run.view
     if len(view) and view.continued[-1] and view.indicator[-1] >= LAST:
         raise TruncatedError(
@@ -436,7 +439,7 @@ def read_records(
     """Yield the records that begin in a split of a trail, including those that a restart undid."""
     notices = notices or NoticeLog()
     begin = split.start if split.whole else find_record_begin(trail, split.start)
-    for file in trail.following(begin.number):
+    for file in trail.files_from(begin.number):
         start = begin.offset if file.number == begin.number else 0
         # An empty last file is opened too, so that a notice names it.
         is_last_and_empty = not file.size and file.number == split.end.number
@@ -487,7 +490,7 @@ def _records(
 
 
 def _with_damage(batch: pa.RecordBatch, damage: Mapping[int, str]) -> pa.RecordBatch:
-    """Fill the column ``problem`` of damaged records, unless it already has a value.
+    """Fill the column ``problem`` of damaged trail records, unless it already has a value.
 
     ``damage`` maps a row to the description of its damage.
     """

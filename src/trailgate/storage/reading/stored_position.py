@@ -25,7 +25,7 @@ DIGEST_BYTES: Final = 8
 
 
 class TrailUse(NamedTuple):
-    """The purpose for which a trail is read, as words for error messages.
+    """The purpose for which a trail is read, such as applying it, as words for error messages.
 
     ``done`` is what happened to its operations, such as "applied". ``missing`` is the hint if files
     are missing, in which ``{}`` stands for the option that skips operations by CSN. ``changed`` is
@@ -48,8 +48,9 @@ APPLIED: Final = TrailUse(
 class StoredPosition:
     """How far a trail was read: the position, CSN and digest of the last operation, and where to continue.
 
-    Every part except the position may be unknown. The position is empty if no operation has been
-    selected so far; ``reached`` is then known.
+    ``position`` and ``reached``, where the next batch begins, have 20 digits. Every part except
+    ``position`` may be None, if it is unknown. ``position`` is "" if no operation has been selected
+    so far; ``reached`` is then known.
     """
 
     position: str
@@ -59,7 +60,7 @@ class StoredPosition:
 
     @property
     def place(self) -> TrailPosition:
-        """The position of the last operation, or where reading continues if there is none."""
+        """The stored position of the last operation, or where reading continues if there is none."""
         return TrailPosition(*parse_position(self.position or self.reached or ""))
 
     @property
@@ -94,7 +95,7 @@ def continue_at(
 
 
 def _check_files(trail: TrailFiles, stored: StoredPosition, use: TrailUse) -> None:
-    """Raise StorageError if files or bytes that must still exist are missing."""
+    """Raise StorageError if trail files or bytes from the stored position on are missing."""
     needed, first = stored.first_needed, trail.begin.number
     where = Where(source=trail.prefix)
     if needed.number < first:
@@ -129,7 +130,7 @@ def _check_files(trail: TrailFiles, stored: StoredPosition, use: TrailUse) -> No
 
 
 def _check_record(trail: TrailFiles, stored: StoredPosition, use: TrailUse) -> None:
-    """Raise StorageError if the record at the position is a different one."""
+    """Raise StorageError if the record at the stored position is a different one."""
     position = stored.place
     file = trail.file(position.number)
     with TrailFileReader(file) as reader:
@@ -147,7 +148,7 @@ def _check_record(trail: TrailFiles, stored: StoredPosition, use: TrailUse) -> N
 
 
 def _csn(trail: TrailFiles, position: TrailPosition, record: TrailRecord) -> str | None:
-    """Return the CSN of a record, or if it has none, of its transaction's first record; otherwise None."""
+    """Return the CSN of a trail record or of its transaction's first record, or None if neither has one."""
     # Usually only the first record of a transaction has a CSN.
     raw = record.token(LOGCSN)
     if raw is None:

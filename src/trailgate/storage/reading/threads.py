@@ -49,7 +49,7 @@ class _Work(Generic[Part, Result]):
         self._room = Semaphore(HELD)
 
     def run(self) -> None:
-        """Process the part."""
+        """Process the part, in a thread of the pool."""
         try:
             for result in self._work(self._part):
                 self._room.acquire()
@@ -63,7 +63,7 @@ class _Work(Generic[Part, Result]):
             self._outcomes.put(_Outcome())
 
     def results(self) -> Iterator[Result]:
-        """Yield the results, and finally raise the error, if any."""
+        """Yield the results in the caller's thread, and finally raise the error, if any."""
         while (outcome := self._outcomes.get()).results:
             self._room.release()
             yield outcome.results[0]

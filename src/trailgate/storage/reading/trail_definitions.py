@@ -1,4 +1,4 @@
-"""Find the definition of a table at the position of an operation.
+"""Find the definition of a table that is valid for an operation of a trail, by its position.
 
 A trail may define a table more than once: each file defines its tables before their first operation
 in it, and again if a table changes. The definition of an operation is the last one before it in its
@@ -32,10 +32,10 @@ GONE_HINT: Final = "Name a file with the table's definition with the option defi
 
 @dataclass(slots=True)
 class _FileTables:
-    """The definitions in the first ``searched`` bytes of a file.
+    """The table definitions in the first ``searched`` bytes of a trail file.
 
     ``by_name`` contains for each table the offsets of its definitions, and the definitions, in
-    order.
+    order. A definition is None if it cannot be decoded.
     """
 
     searched: int = 0
@@ -121,7 +121,7 @@ class TrailDefinitions:
         Raises DefinitionError if the trail defines the table in several ways.
         """
         every: dict[Table, None] = {}
-        for file in self._trail.following(self._trail.begin.number if self._trail.files else 0):
+        for file in self._trail.files_from(self._trail.begin.number if self._trail.files else 0):
             _, tables = self._tables_in(file, file.size).by_name.get(_key(name), ([], []))
             every |= dict.fromkeys(table for table in tables if table is not None)
         if not every:
@@ -132,7 +132,11 @@ class TrailDefinitions:
         return next(iter(every))
 
     def _file(self, number: int, offset: int) -> TrailFile | None:
-        """Return a file by its number, or None. If the trail may have grown, it is listed again."""
+        """Return a trail file by its number, or None if it does not exist.
+
+        The trail is listed again if ``offset`` is at or after its known end, because it may have
+        grown.
+        """
         files = self._trail.files
         if files and (number, offset) >= (files[-1].number, files[-1].size):
             self._trail = find_trail(self._trail.prefix, self._trail.definitions)
@@ -141,7 +145,7 @@ class TrailDefinitions:
         return files[at] if 0 <= at < len(files) else None
 
     def _tables_in(self, file: TrailFile, until: int) -> _FileTables:
-        """Return the definitions in a file up to an offset."""
+        """Return the table definitions in a trail file up to an offset, or further if already known."""
         known = self._files.setdefault(file.number, _FileTables())
         if known.searched >= until:
             return known

@@ -85,7 +85,7 @@ class TrailFileReader:
         self._opened.close()
 
     def size_now(self) -> int:
-        """Return the file's current size; ``file.size`` is its size when it was listed."""
+        """Return the trail file's current size; ``file.size`` is its size when it was listed."""
         return self._opened.size_now()
 
     def read(self, offset: int, size: int) -> Octets:
@@ -148,7 +148,10 @@ class TrailFileReader:
         return data, self.view(data, offset)
 
     def view(self, data: Octets, offset: int, *, finish: bool = False) -> RecordColumns:
-        """Find the records in bytes read at an offset. With ``finish``, they must end with a record."""
+        """Find the records in bytes that were read at an offset of the trail file.
+
+        With ``finish``, the bytes must end with a complete record, otherwise DecodeError is raised.
+        """
         try:
             found = find_records(data, order=self.order, finish=finish)
         except DecodeError as error:
@@ -157,7 +160,10 @@ class TrailFileReader:
         return view_records(wrap_trail_bytes(data, offset, self.order), found)
 
     def resync(self, offset: int) -> int | None:
-        """Return the offset of the next good record, or None if the file has no more."""
+        """Return the offset of the trail file's next good record from ``offset`` on, or None if none follows.
+
+        Raises DecodeError if no record starts in the next ``SEARCH`` bytes.
+        """
         data = self.read(offset, SEARCH)
         next_record = resync(data, 0, self.order)
         if next_record >= 0:
@@ -203,7 +209,7 @@ class TrailFileReader:
     def tables(
         self, until: int, start: int | None = None, tables: TrailTables = NO_TABLES
     ) -> TrailTables:
-        """Return the tables that the metadata records before ``until`` define.
+        """Return the tables that the trail file's metadata records before ``until`` define.
 
         ``tables`` are those defined before ``start``. Only metadata records are decoded.
         """
@@ -212,13 +218,13 @@ class TrailFileReader:
         return tables
 
     def metadata(self, until: int, start: int | None = None) -> Iterator[TrailRecord]:
-        """Yield the metadata records that start in a range. No other records are decoded."""
+        """Yield the trail file's metadata records that start in a range. No other records are decoded."""
         begin = self.begin if start is None else start
         for data, base, offset in self._find_typed(begin, until, IO_METADATA):
             yield decode_record(data, offset, order=self.order, base=base)
 
     def offsets_of_type(self, begin: int, until: int, io_type: int) -> Iterator[int]:
-        """Yield the offsets of the records of a type that start in a range."""
+        """Yield the offsets of the trail file's records of a type that start in a range."""
         for _, base, offset in self._find_typed(begin, until, io_type):
             yield base + offset
 
@@ -239,9 +245,10 @@ class TrailFileReader:
 
 
 def usual_charset(header: FileHeader | None, definitions: Definitions) -> str:
-    """Return the source's character set: from the trail file's header, otherwise from the definitions, otherwise UTF-8.
+    """Return the character set of a trail's text if no option names it.
 
-    Raises OptionError if the name is unknown.
+    That is UTF-8 if the file's header states UTF-8. Otherwise it is the character set that the
+    definitions name, or UTF-8 if they name none. Raises OptionError if the name is unknown.
     """
     named = definitions.database.character_set
     if (header is not None and header.database.charset == UTF_8_NUMBER) or not named:
@@ -274,7 +281,11 @@ class EarlierTables:
         return self._searched >= self._until
 
     def needed_by(self, data: Octets, view: RecordColumns, start: int) -> TrailTables:
-        """Return the tables that these records need. The records start at ``start``."""
+        """Return the tables that the records of ``view`` refer to by index.
+
+        ``data`` are the bytes of the records, and ``start`` is their offset in the file. Reads more
+        of the file if necessary.
+        """
         if self.complete or not len(view):
             return self._tables
         if (view.io_type == IO_METADATA).any():
@@ -288,7 +299,7 @@ class EarlierTables:
         return self._tables
 
     def _search(self, index: int | None) -> None:
-        """Continue the search until an index is found, or to the end (None)."""
+        """Continue the search until the table with an index is found, or to the end (None)."""
         while not self.complete and (index is None or index not in self._tables.tables):
             stop = min(self._searched + SCAN, self._until)
             self._tables = self._reader.tables(stop, self._searched, self._tables)
@@ -301,7 +312,7 @@ def find_table(trail: TrailFiles, name: str, number: int | None = None) -> Table
     The first definition in the file ``number`` or a later one is used. Files of levels without
     metadata are not searched. Raises DefinitionError if the table is not defined.
     """
-    for file in trail.following(trail.begin.number if number is None else number):
+    for file in trail.files_from(trail.begin.number if number is None else number):
         with TrailFileReader(file) as reader:
             header = reader.header if file.size else None
             # A file of an older level has no metadata, and later files are not searched.
@@ -328,9 +339,10 @@ def list_defined_tables(trail: TrailFiles) -> list[str]:
 def latest_tables(
     trail: TrailFiles, enough: Callable[[set[str]], bool], most: int
 ) -> tuple[set[str], bool]:
-    """Return the names of tables that the newest files define, and True if all files were read.
+    """Return the names of tables that the definitions and the newest trail files define.
 
-    Reading stops once ``enough`` returns True for the names, or after ``most`` bytes.
+    Returns also True if all files were read. Reading stops once ``enough`` returns True for the
+    names, or after ``most`` bytes.
     """
     names = {table.name for table in trail.definitions}
     read = 0
@@ -354,7 +366,7 @@ def first_ddl(
     trail: TrailFiles, start: TrailPosition, end: TrailPosition
 ) -> tuple[TrailPosition, str] | None:
     """Find the first DDL record in a range of a trail. Returns its position and statement, or None."""
-    for file in trail.following(start.number):
+    for file in trail.files_from(start.number):
         if (file.number, 0) >= end:
             break
         with TrailFileReader(file) as reader:
@@ -376,7 +388,7 @@ def _defined_in(reader: TrailFileReader, name: str) -> Table | None:
 
 
 def _tables(reader: TrailFileReader) -> Iterator[TrailTable]:
-    """Search a file for metadata records, and yield its tables. A table may be yielded more than once."""
+    """Search a trail file for metadata records, and yield its tables, some of them more than once."""
     tables = NO_TABLES
     for offset in range(reader.begin, reader.file.size, SCAN):
         tables = reader.tables(min(offset + SCAN, reader.file.size), offset, tables)

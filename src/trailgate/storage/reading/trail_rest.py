@@ -43,9 +43,15 @@ INSIDE: Final = (
 class TrailRest:
     """The bytes at a trail's end that are not part of complete transactions.
 
-    ``since`` is the position at which the open transaction begins. If none is open, it is the end
-    of the last complete transaction. ``torn_at`` and ``torn_bytes`` are the offset and size of an
-    incomplete record at the end of the last file.
+    ``file`` is the last file. ``since`` is the position at which the open transaction begins, and
+    ``open_bytes`` the number of bytes from there to the end of the last complete record. If none is
+    open, ``since`` is the end of the last complete transaction. ``torn_at`` and ``torn_bytes`` are
+    the offset and size of an incomplete record at the end of the last file.
+
+    ``size_problem`` is a sentence if the last file does not have the size that its header states,
+    and ``is_empty`` means that it has no bytes. ``missing_file`` is the number of a file that was
+    read before and no longer exists. ``missing_files`` is a sentence about files at the end of the
+    trail that only the manifest lists.
     """
 
     file: str
@@ -79,7 +85,7 @@ class TrailRest:
 
 
 def find_trail_rest(trail: TrailFiles, since: TrailPosition) -> TrailRest:
-    """Find the bytes after the last complete transaction, which ends at ``since`` or later.
+    """Find the bytes after a trail's last complete transaction, which ends at ``since`` or later.
 
     Raises TrailgateError if bytes are damaged.
     """
@@ -107,11 +113,11 @@ def find_trail_rest(trail: TrailFiles, since: TrailPosition) -> TrailRest:
 
 
 def notices_of_end(trail: TrailFiles) -> tuple[str, ...]:
-    """Return notices for a batch that reads a trail to its end, including an open transaction.
+    """Return notices about the end of a trail for a job that reads the trail to its end.
 
-    Missing files are not included, because they matter to other batches too.
-
-    Raises TrailgateError if bytes near the end are damaged.
+    Such a job also returns operations of an open transaction, which is one of the notices. Missing
+    files are not among them: the caller reports these also if it does not read to the end. Raises
+    TrailgateError if bytes near the end are damaged.
     """
     last = trail.files[-1]
     since = max(trail.begin, TrailPosition(last.number, max(0, last.size - SCANNED - 1)))
@@ -120,14 +126,14 @@ def notices_of_end(trail: TrailFiles) -> tuple[str, ...]:
     return (*partly, *replace(rest, open_bytes=0, missing_files="").notices)
 
 
-def check_rest(trail: TrailFiles, begin: TrailPosition) -> None:
-    """Check the ends of all trail files from a position on.
+def check_file_ends(trail: TrailFiles, begin: TrailPosition) -> None:
+    """Check that each trail file from a position on has its number and ends with a complete record.
 
-    Raises TruncatedError if a file before the last one ends inside a record, DecodeError if records
-    follow a damaged length, and StorageError if the number in a file's header differs from the
-    number in its name.
+    Only the last file may end inside a record. Raises TruncatedError if a file before the last one
+    ends inside a record, DecodeError if records follow a damaged length, and StorageError if the
+    number in a file's header differs from the number in its name.
     """
-    for file in trail.following(begin.number):
+    for file in trail.files_from(begin.number):
         with TrailFileReader(file) as reader:
             reader.check_number()
             end = reader.end_of_records()
@@ -160,7 +166,7 @@ def check_last_files(trail: TrailFiles) -> None:
         )
 
 
-def check_complete(file: TrailFile) -> None:
+def check_stated_size(file: TrailFile) -> None:
     """Raise StorageError if a trail file does not have the size that its header states, although another file follows."""
     with TrailFileReader(file) as reader:
         problem = describe_size(reader)
@@ -188,9 +194,9 @@ def describe_wrong_size(reader: TrailFileReader) -> list[str]:
 
 
 def describe_size(reader: TrailFileReader) -> str:
-    """Return a sentence if a file does not have the size that its header states, or "".
+    """Return a sentence if a trail file does not have the size that its header states, or "".
 
-    A file without a stated size is still being written.
+    A file without a stated size is still being written; for it, the result is "".
     """
     file, header = reader.file, reader.header
     stated = 0 if header is None else header.trail.file_size or 0
@@ -203,7 +209,7 @@ def describe_size(reader: TrailFileReader) -> str:
 
 
 def first_file_notices(trail: TrailFiles) -> tuple[str, ...]:
-    """Return notices if the first files of a trail are missing."""
+    """Return notices if the first files of a trail are missing, and if it begins inside a transaction."""
     number = trail.begin.number
     if not number:
         return ()
@@ -221,7 +227,7 @@ def _open_transaction(
     """Return the position at which the transaction begins that is open at the trail's end, or None.
 
     The caller has checked that no transaction ends after ``since``. If more than ``SCANNED`` bytes
-    follow it, they are not read, and ``since`` is returned.
+    follow ``since``, they are not read, and ``since`` is returned.
     """
     if _bytes_between(trail, since, end) > SCANNED:
         return since
@@ -242,7 +248,7 @@ def _bytes_between(trail: TrailFiles, begin: TrailPosition, end: TrailPosition) 
     if begin.number == end.number:
         return end.offset - begin.offset
     before_end = sum(
-        file.size for file in trail.following(begin.number) if file.number < end.number
+        file.size for file in trail.files_from(begin.number) if file.number < end.number
     )
     return before_end - begin.offset + end.offset
 
@@ -257,7 +263,7 @@ class RestTimer:
         self._reported = False
 
     def due(self, rest: TrailRest) -> tuple[str, ...]:
-        """Return the notices if the rest has not changed for some time, and has not been reported yet."""
+        """Return the notices of a trail's rest if it has not changed for some time and was not reported yet."""
         now = time.monotonic()
         if rest != self._rest:
             self._rest, self._since, self._reported = rest, now, False

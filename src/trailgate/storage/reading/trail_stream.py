@@ -23,10 +23,10 @@ from trailgate.storage.reading.stored_position import StoredPosition, TrailUse, 
 from trailgate.storage.reading.trail_file import LONGEST, TrailFileReader
 from trailgate.storage.reading.trail_rest import (
     TrailRest,
-    check_complete,
+    check_file_ends,
     check_last_files,
     check_numbers,
-    check_rest,
+    check_stated_size,
     find_trail_rest,
 )
 from trailgate.storage.reading.transaction_spans import (
@@ -45,7 +45,7 @@ STREAMED: Final = TrailUse("read", HINT, HINT)
 
 
 def check_starting_position(text: str) -> str:
-    """Check the option ``startingPosition``. Raises OptionError."""
+    """Check the option ``startingPosition``: "earliest", "latest" or a position. Raises OptionError."""
     if text not in (EARLIEST, LATEST):
         try:
             parse_position(text)
@@ -96,10 +96,11 @@ class TrailStream:
         self._sound = BEFORE_ALL.number  # files up to this number end with a complete record
 
     def initial(self, position: str) -> StreamOffset:
-        """Return the position at which a new trail stream starts.
+        """Return the offset at which a new trail stream starts.
 
-        A position inside a transaction is moved to the beginning of that transaction. Raises
-        OptionError for a position after the trail's end.
+        ``position`` is "earliest", "latest" (the end of the last complete transaction) or a
+        position in the trail. A position inside a transaction is moved to the beginning of that
+        transaction. Raises OptionError for a position after the trail's end.
         """
         trail = self._find()
         if trail is None:
@@ -133,7 +134,10 @@ class TrailStream:
         return self._target is not None
 
     def latest(self, start: StreamOffset, limit: BatchLimit = NO_LIMIT) -> StreamOffset:
-        """Return the end of the next batch of the trail, or ``start`` if no complete transaction follows."""
+        """Return the end of the next batch of the trail, or ``start`` if no complete transaction follows.
+
+        If ``start`` is the end of a finished file, that is the start of the next file instead.
+        """
         trail = self._find()
         if trail is None:
             self._check_begun(trail, start)
@@ -151,16 +155,16 @@ class TrailStream:
         if end is None or end > ceiling:
             return _pass_finished_file(trail, start)
         reached = _offset(trail, end)
-        read = [file for file in trail.following(begin.number) if (file.number, 0) < end]
+        read = [file for file in trail.files_from(begin.number) if (file.number, 0) < end]
         check_numbers(read)
         # A file that is followed by others must be complete.
         for file in read:
             if file.number < reached.place.number:
-                check_complete(file)
+                check_stated_size(file)
         return reached
 
     def resume_at(self, stored: StoredPosition) -> StreamOffset:
-        """Return the offset at which the stream continues after a stored position.
+        """Return the offset at which the trail stream continues after a stored position.
 
         Raises StorageError if the trail has no files, and in the cases in which ``continue_at``
         does.
@@ -174,7 +178,7 @@ class TrailStream:
         return StreamOffset(position, _check_sum(trail.file(position.number), position.offset))
 
     def rest(self, start: StreamOffset) -> TrailRest | None:
-        """Return the bytes after the last complete transaction, or None while the trail has no files."""
+        """Return the bytes after the trail's last complete transaction, or None while the trail has no files."""
         trail = self._find()
         if trail is None:
             return None
@@ -184,12 +188,12 @@ class TrailStream:
         """Raise StorageError if the number in a file's header differs from the number in its name, from a position on."""
         trail = self._find()
         if trail is not None:
-            check_numbers(trail.following(start.place.number))
+            check_numbers(trail.files_from(start.place.number))
 
     def splits(
         self, start: StreamOffset, end: StreamOffset, split_bytes: int
     ) -> tuple[TrailFiles, list[TrailSplit]] | None:
-        """Return the trail up to a batch's end, and the batch's splits, or None for an empty batch.
+        """Return the trail up to the end of a stream's batch, and the batch's splits; None for an empty batch.
 
         The same batch always contains the same operations.
         """
@@ -208,13 +212,17 @@ class TrailStream:
         Files that were checked before are not read again.
         """
         first = max(begin.number, min(self._sound + 1, trail.end.number))
-        check_rest(trail, TrailPosition(first, 0))
+        check_file_ends(trail, TrailPosition(first, 0))
         self._sound = trail.end.number - 1
 
     def _end(
         self, trail: TrailFiles, begin: TrailPosition, wanted: TrailPosition
     ) -> TrailPosition | None:
-        """Return the end of the last transaction up to the position ``wanted``, or if there is none, of the first transaction after it."""
+        """Return where a stream's batch that starts at ``begin`` and should end at ``wanted`` ends, or None.
+
+        That is the end of the last transaction up to ``wanted``, or if there is none, of the first
+        transaction after it.
+        """
         since, until = self._barren
         # A writer may remove its last file and start it again, so the range may not exist any more.
         # Continue the search after the range that was already searched in vain.
@@ -237,7 +245,7 @@ class TrailStream:
             raise self._no_trail()
 
     def _check(self, trail: TrailFiles, offset: StreamOffset) -> None:
-        """Raise StorageError if the trail has changed before an offset that was read."""
+        """Raise StorageError if the trail has changed before an offset of the stream."""
         number, byte_offset = offset.place
         if offset.place in (BEFORE_ALL, (trail.end.number + 1, 0)):
             return  # nothing was read from a file that does not exist yet, or no longer
@@ -264,8 +272,8 @@ class TrailStream:
 
 
 def _limit(trail: TrailFiles, begin: TrailPosition, limit: BatchLimit) -> TrailPosition:
-    """Return the position up to which a batch that begins at ``begin`` may extend."""
-    files = list(trail.following(begin.number))
+    """Return the trail position up to which a batch that begins at ``begin`` may extend."""
+    files = list(trail.files_from(begin.number))
     if limit.files is not None:
         files = files[: limit.files]
     position = begin
@@ -281,7 +289,7 @@ def _limit(trail: TrailFiles, begin: TrailPosition, limit: BatchLimit) -> TrailP
 
 
 def _offset(trail: TrailFiles, position: TrailPosition) -> StreamOffset:
-    """Convert a position to an offset of the stream.
+    """Convert a trail position to an offset of the stream.
 
     The end of a finished file becomes the start of the next file, so that the finished file may be
     removed once it is read.
@@ -303,12 +311,12 @@ def _pass_finished_file(trail: TrailFiles, start: StreamOffset) -> StreamOffset:
     file = trail.file(position.number)
     if position.offset < file.size:
         return start
-    check_complete(file)
+    check_stated_size(file)
     return _offset(trail, position)
 
 
 def _check_sum(file: TrailFile, offset: int) -> str:
-    """Return a checksum of the last ``CHECKED`` bytes before an offset, without the file's header."""
+    """Return a checksum of the last ``CHECKED`` bytes before an offset of a trail file, without the file's header."""
     if not offset:
         return ""
     start = max(offset - CHECKED, 0)
@@ -321,7 +329,7 @@ def _check_sum(file: TrailFile, offset: int) -> str:
 
 
 def _first_check_sum(file: TrailFile, offset: int) -> str:
-    """Return the checksum in the form of old checkpoints: of the last ``FIRST_CHECKED`` bytes before an offset."""
+    """Return a checksum as in old checkpoints of a trail stream: of the last ``FIRST_CHECKED`` bytes."""
     start = max(offset - FIRST_CHECKED, 0)
     with TrailFileReader(file) as reader:
         return f"{crc32(reader.read(start, offset - start).tobytes()):08x}"

@@ -1,4 +1,9 @@
-"""Read trails as Arrow batches: a complete trail, a part of it, or splits that can be read in parallel."""
+"""Read trails as Arrow batches: a complete trail, a part of it, or splits that can be read in parallel.
+
+``read_trail`` finds a trail and reads its splits in threads of this process. A job that distributes
+the splits itself, such as the Spark data source, calls ``plan_reading`` and then ``read_split`` for
+each. Both decode only what the options select (``options.py``).
+"""
 
 from __future__ import annotations
 
@@ -295,7 +300,7 @@ def _of_split(
 def _chosen_records(
     trail: TrailFiles, split: TrailSplit, options: ReadOptions, notices: NoticeLog | None
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the record rows that the options select."""
+    """Yield the rows of trail records, with their headers, that the options select."""
     names = resolve_columns(RECORDS_SCHEMA, options.columns)
     for batch in read_records(trail, split, notices):
         chosen = select_rows_by_position(batch, options)
@@ -308,7 +313,7 @@ def _chosen_records(
 def _after_notice(
     notices: NoticeLog, missing: tuple[str, str], batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """Yield batches. When the first one is requested, log that files are missing.
+    """Yield batches of a trail. When the first one is requested, log that trail files are missing.
 
     ``missing`` contains the values of the notice.
     """
@@ -317,7 +322,7 @@ def _after_notice(
 
 
 def _limit(batches: Iterator[pa.RecordBatch], limit: int | None) -> Iterator[pa.RecordBatch]:
-    """Yield batches up to a number of rows."""
+    """Yield batches of rows up to the total number ``limit`` (None: all)."""
     remaining = limit
     while remaining is None or remaining > 0:
         batch = next(batches, None)
@@ -328,7 +333,7 @@ def _limit(batches: Iterator[pa.RecordBatch], limit: int | None) -> Iterator[pa.
 
 
 def find_wanted_table(trail: TrailFiles, options: ReadOptions) -> Table | None:
-    """Return the table whose typed rows the options ask for, or None."""
+    """Return the definition of the table in the option ``table``, or None if it is not set."""
     if options.table is None:
         return None
     number = max(_start(trail, options).number, trail.begin.number)
@@ -336,7 +341,7 @@ def find_wanted_table(trail: TrailFiles, options: ReadOptions) -> Table | None:
 
 
 def _bounds(trail: TrailFiles, options: ReadOptions) -> tuple[TrailPosition, TrailPosition]:
-    """Return the range of the trail that contains everything that the options select."""
+    """Return the range of positions of a trail that contains everything that the options select."""
     start, end = trail.begin, trail.end
     first_position = _start(trail, options)
     # Start at the beginning of the transaction that contains the first position.
@@ -349,7 +354,7 @@ def _bounds(trail: TrailFiles, options: ReadOptions) -> tuple[TrailPosition, Tra
 
 
 def _start(trail: TrailFiles, options: ReadOptions) -> TrailPosition:
-    """Return the first position that the options allow."""
+    """Return the first position that the options allow, at most the trail's end."""
     starts = [text for text in (options.after, options.from_position) if text is not None]
     return min(TrailPosition(*parse_position(max(starts))), trail.end) if starts else trail.begin
 

@@ -43,7 +43,10 @@ LOG: Final = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class RecordRun:
-    """A run of consecutive records of one trail file, and their marks. The bytes start at ``base``."""
+    """Consecutive records of the trail file ``number``, and the marks of each, such as ``BEGINS``.
+
+    ``base`` is the offset in the file to which the offsets in ``view`` are relative.
+    """
 
     number: int
     base: int
@@ -87,7 +90,7 @@ def read_runs_from(
     The position must be the start of a record. An incomplete record ends the runs of its file; the
     caller decides whether that is an error.
     """
-    for file in trail.following(position.number):
+    for file in trail.files_from(position.number):
         with TrailFileReader(file) as reader:
             start = position.offset if file.number == position.number else 0
             yield from _forwards(reader, start, size)
@@ -141,7 +144,10 @@ Rows = Callable[[RecordRun], Mask]
 
 
 def _first(runs: Iterable[RecordRun], chosen: Rows) -> TrailPosition | None:
-    """Return the position of the first selected record, or None."""
+    """Return the position of the first record in ``runs`` that ``chosen`` selects, or None.
+
+    ``chosen`` returns a mask of a run's records.
+    """
     for run in runs:
         rows = np.flatnonzero(chosen(run))
         if len(rows):
@@ -152,7 +158,7 @@ def _first(runs: Iterable[RecordRun], chosen: Rows) -> TrailPosition | None:
 def find_next_begin(
     trail: TrailFiles, position: TrailPosition, limit: TrailPosition
 ) -> TrailPosition | None:
-    """Return the first position in [position, limit) at which a transaction begins, or None."""
+    """Return the first position in [position, limit) of a trail at which a transaction begins, or None."""
     runs = takewhile(lambda run: run.begin < limit, _around(trail, position))
     result = _first(runs, lambda run: run.has(BEGINS) & _from(run, position))
     return result if result is not None and result < limit else None
@@ -164,7 +170,7 @@ def find_record_begin(trail: TrailFiles, position: TrailPosition) -> TrailPositi
 
 
 def find_first_end(trail: TrailFiles, position: TrailPosition) -> TrailPosition | None:
-    """Return the end of the first transaction that ends after a position, or None."""
+    """Return the end of a trail's first transaction that ends after a position, or None."""
     for run in _around(trail, position):
         after = run.number > position.number or run.stops > position.offset
         rows = np.flatnonzero(run.has(CLOSES) & after)
@@ -186,7 +192,7 @@ def find_last_end(
 
 
 def find_last_begin(trail: TrailFiles, position: TrailPosition) -> TrailPosition | None:
-    """Return the last position at or before ``position`` at which a transaction begins, or None."""
+    """Return the last position of a trail up to ``position`` at which a transaction begins, or None."""
     for run in read_backwards(trail, position.just_after, trail.begin):
         rows = np.flatnonzero(run.has(BEGINS))
         if len(rows):
@@ -195,7 +201,7 @@ def find_last_begin(trail: TrailFiles, position: TrailPosition) -> TrailPosition
 
 
 def _from(run: RecordRun, position: TrailPosition) -> Mask:
-    """Return a mask of the records that begin at or after a position."""
+    """Return a mask of the run's records that begin at or after a trail position."""
     selected: Mask = (run.number > position.number) | (run.starts >= position.offset)
     return selected
 
@@ -203,7 +209,7 @@ def _from(run: RecordRun, position: TrailPosition) -> Mask:
 def read_backwards(
     trail: TrailFiles, position: TrailPosition, floor: TrailPosition
 ) -> Iterator[RecordRun]:
-    """Yield the records that begin in [floor, position), last runs first, in growing windows."""
+    """Yield a trail's records that begin in [floor, position), last runs first, in growing windows."""
     size = SEARCH
     number, high = position
     while number >= floor.number:
@@ -218,7 +224,7 @@ def read_backwards(
 
 
 def _window(trail: TrailFiles, number: int, low: int, high: int) -> Iterator[RecordRun]:
-    """Yield the records of a file that begin in [low, high)."""
+    """Yield the records of a trail file that begin in [low, high), in runs."""
     for run in _around(trail, TrailPosition(number, low)):
         if run.number > number or run.starts[0] >= high:
             return
@@ -253,7 +259,7 @@ class AbandonedRecords:
 
 
 class RestartFilter:
-    """Drops records that a restart undoes, from runs of records that are passed in order.
+    """Drops trail records that a restart undoes, from runs of records that are passed in order.
 
     If a transaction is open at the end of a run, the filter reads ahead to find out whether it will
     be abandoned. So memory is constant, however long the transaction is.
@@ -298,7 +304,7 @@ class RestartFilter:
         return view.take(np.flatnonzero(~dropped)) if dropped.any() else view
 
     def _drop(self, run: RecordRun, dropped: Mask, transaction: Mask) -> None:
-        """Mark a transaction's records in the mask ``dropped``, and warn.
+        """Mark the records of an abandoned transaction in the mask ``dropped``, and warn.
 
         ``transaction`` is a mask of the records that belong to it. Metadata records are kept,
         because table indexes count them.
@@ -318,7 +324,7 @@ class RestartFilter:
         return self._trail.file(run.number).path
 
     def _check_begin(self, run: RecordRun, start: int) -> None:
-        """Raise DecodeError if the dropped transaction is not repeated after the restart record."""
+        """Raise DecodeError if the writer has not repeated the dropped transaction after the restart record."""
         if not self._must_begin:
             return
         plain = start + np.flatnonzero(~run.has(APART | UNDOES)[start:])

@@ -137,7 +137,7 @@ class AzureStore(BucketStore):
         return str(self.call("upload_blob", key, data=data, **condition)["etag"])
 
     def parts(self, key: str, *, fresh: bool, later: bool = False) -> AzureParts:
-        """Begin an upload in blocks, which are invisible until they are committed."""
+        """Begin an upload to Azure in blocks, which are invisible until they are committed."""
         del later
         return AzureParts(self, key, fresh=fresh)
 
@@ -172,7 +172,7 @@ class AzureStore(BucketStore):
                 return
 
     def delete(self, keys: Iterable[str]) -> None:
-        """Delete blobs."""
+        """Delete blobs, many with one request."""
         to_delete = list(keys)
         for at in range(0, len(to_delete), DELETED):
             batch = to_delete[at : at + DELETED]
@@ -189,7 +189,7 @@ def _first_line(error: Exception) -> str:
 
 @lru_cache(maxsize=32)
 def _credential(account: AzureAccount, _process: int) -> Any:
-    """Return the login of a process."""
+    """Return the login to an Azure account, for use in one process."""
     from azure.core.credentials import AzureNamedKeyCredential, AzureSasCredential  # noqa: PLC0415  an extra
     from azure.identity import ClientSecretCredential, DefaultAzureCredential  # noqa: PLC0415  an extra
 
@@ -204,7 +204,7 @@ def _credential(account: AzureAccount, _process: int) -> Any:
 
 @lru_cache(maxsize=32)
 def _client(account: AzureAccount, container: str, process: int) -> Any:
-    """Return the client of a process, which all of its threads share."""
+    """Return the client of an Azure container for a process, which all of its threads share."""
     from azure.storage.blob import ContainerClient, ExponentialRetry  # noqa: PLC0415  an extra
 
     return ContainerClient(
@@ -264,7 +264,7 @@ class AzureParts(UploadParts[AzureStore]):
 
 
 def commit_blocks(store: AzureStore, key: str, blocks: Sequence[str], *, fresh: bool) -> None:
-    """Create a blob from staged blocks.
+    """Create an Azure blob from staged blocks.
 
     Raises ConditionNotMetError if they are gone, or if a blob exists that must not be replaced.
     """

@@ -68,7 +68,7 @@ class GoogleStore(BucketStore):
         return f"gs://{self.place.bucket}/{key}"
 
     def path(self, key: str, of: str = "/storage/v1") -> str:
-        """Return the path of an object in Google's JSON API."""
+        """Return the path of an object in Google's JSON API below the root ``of``."""
         return f"{of}/b/{quote(self.place.bucket, safe='')}/o/{quote(key, safe='')}"
 
     @property
@@ -183,7 +183,7 @@ class GoogleStore(BucketStore):
 
 
 def _reason(answer: Any) -> str:
-    """Return the store's own error message."""
+    """Return the HTTP status and the error message of Google's answer."""
     try:
         text = answer.json()["error"]["message"]
     except (ValueError, LookupError, TypeError):
@@ -193,7 +193,7 @@ def _reason(answer: Any) -> str:
 
 @lru_cache(maxsize=32)
 def _session(anonymous: bool, _process: int) -> Any:
-    """Return the session of a process, which all of its threads share."""
+    """Return the HTTP session for Google of a process, which all of its threads share."""
     import google.auth  # noqa: PLC0415  an extra
     import requests  # noqa: PLC0415  an extra
     from google.auth.transport.requests import AuthorizedSession  # noqa: PLC0415  an extra

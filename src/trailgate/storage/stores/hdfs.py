@@ -83,7 +83,7 @@ def is_claim(name: str) -> bool:
 
 
 def is_hidden(name: str) -> bool:
-    """Return whether the last part of an HDFS path is one of the hidden names."""
+    """Return whether the last part of an HDFS path is hidden: the name of a file being written, or a claim."""
     return bool(WRITING.fullmatch(name) or CLAIM.fullmatch(name))
 
 
@@ -176,7 +176,7 @@ def replace_file(key: str, over: str, own: str) -> Steps:
 
 
 def _decide(key: str, over: str, own: str) -> Steps:
-    """Complete the writer's own claim. Return whether the writer's file became the file of the key."""
+    """Plan to complete the writer's own claim. Returns whether the writer's file got the name of the key."""
     staged, claim = writing_name(key, own), claim_name(key, over)
     our_file = f"{claim}/{own}"
     if (yield TagStep(key)) == over:
@@ -207,7 +207,7 @@ def complete_claim(key: str, over: str) -> Generator[Step, Any, tuple[str, ...]]
 
 
 class _NotEmptyError(Exception):
-    """Raised for a folder that cannot be deleted because it is not empty."""
+    """Raised for an HDFS folder that cannot be deleted because it is not empty."""
 
 
 @dataclass(frozen=True)
@@ -330,7 +330,7 @@ class HdfsStore(ObjectStore):
             if self._end(key, tag):
                 continue
             try:
-                data = self.part(ObjectRange(key, 0, status.length))
+                data = self.read_range(ObjectRange(key, 0, status.length))
             except WriteError:
                 # The file is unchanged, so the error is not due to a replacement during the read.
                 if self.tag(key) == tag:
@@ -342,17 +342,17 @@ class HdfsStore(ObjectStore):
         raise self.error(UNDECIDED, key)
 
     def _end(self, key: str, tag: str) -> bool:
-        """Complete the replacement of a file that another writer has claimed but not finished.
+        """Complete a claim on the file with a tag, which another writer has not finished.
 
-        Returns False if there is no claim, or if this process may only read.
+        Returns False if there is no claim or nothing in it, or if this process may only read.
         """
         try:
             return self.take(complete_claim(key, tag))
         except WriteError:
             return False  # a process that may only read sees the file as it is
 
-    def part(self, piece: ObjectRange) -> bytes:
-        """Return a range of an HDFS file."""
+    def read_range(self, piece: ObjectRange) -> bytes:
+        """Read a range of an HDFS file."""
         if piece.begin == piece.end:
             return b""
         try:
@@ -382,7 +382,7 @@ class HdfsStore(ObjectStore):
             raise
 
     def _replace(self, key: str, data: bytes, over: str, unique: str) -> str:
-        """Replace the file that has the tag ``over``, and return the new tag.
+        """Replace the HDFS file that has the tag ``over``, and return the new tag.
 
         ``unique`` are 32 hex digits for the name of the new file. Raises ConditionNotMetError if
         another writer has replaced the file.
@@ -417,7 +417,7 @@ class HdfsStore(ObjectStore):
             yield entry.path[1:], int(entry.length)
 
     def _below(self, prefix: str, after: str = "") -> Iterator[Any]:
-        """Yield the files whose keys begin with a prefix, in the order of keys."""
+        """Yield the HDFS files whose keys begin with a prefix, in the order of keys."""
         # HDFS sorts names by signed bytes, and folders without their slash. So sort every folder here.
         named = []
         for entry in self.entries(prefix.rpartition("/")[0]) or ():

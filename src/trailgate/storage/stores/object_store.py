@@ -65,9 +65,10 @@ class ObjectRange(NamedTuple):
 
 
 class PendingUpload(NamedTuple):
-    """A multipart upload that is completed later.
+    """A multipart upload to the key ``key`` that is completed later.
 
-    Its parts are in the store, and any process can complete it.
+    Its parts are in the store, and any process can complete it. ``upload`` is the store's id of the
+    upload, or the hidden name of the object; ``tags`` identify the parts.
     """
 
     key: str
@@ -78,7 +79,8 @@ class PendingUpload(NamedTuple):
 class UploadParts(ABC, Generic[Store]):
     """The interface of an upload in parts to one store. Raises ConditionNotMetError if a condition is not met.
 
-    ``fresh`` means that no object may be replaced.
+    ``fresh`` means that no object may be replaced. ``_upload`` is the store's id of the upload, and
+    ``_tags`` identify the parts that were sent.
     """
 
     def __init__(self, store: Store, key: str, *, fresh: bool) -> None:
@@ -164,7 +166,10 @@ class MultipartUpload(RawIOBase):
         return PART << (self._count // LONGER)
 
     def add(self, piece: ObjectRange, read: Callable[[ObjectRange], bytes]) -> None:
-        """Append a range of another object. The store copies it; a range too short for a part is read and written."""
+        """Append a range of another object to the upload, copied by the store itself.
+
+        A range that is too short for a part is read and written.
+        """
         key, at, end = piece
         # Example: 3 MiB are buffered, S3's parts have at least 5 MiB, and a range of 20 MiB is added. Read 2 MiB
         # to fill the buffered part, then have the store copy the other 18 MiB. Of a range of 6 MiB, only
@@ -241,7 +246,7 @@ class ObjectStore(ABC):
         """Read an object of the store, or return None if it does not exist."""
 
     @abstractmethod
-    def part(self, piece: ObjectRange) -> bytes:
+    def read_range(self, piece: ObjectRange) -> bytes:
         """Read a range of an object of the store."""
 
     @abstractmethod
@@ -285,9 +290,7 @@ class ObjectStore(ABC):
         """
 
     def put(self, key: str, data: bytes, over: str | None) -> str | None:
-        """Replace the object if its tag is still ``over``.
-
-        If ``over`` is None, create it if it does not exist.
+        """Replace the object if its tag is still ``over``; None: create it if it does not exist.
 
         Returns the new tag, or None if another writer was faster. Raises WriteError if the store
         repeatedly rejects the put although a read shows that the tag is still ``over``.
@@ -306,7 +309,7 @@ class ObjectStore(ABC):
         raise self.error(UNDECIDED, key)
 
     def begin(self, key: str, *, later: bool = False) -> MultipartUpload:
-        """Begin a new object. With ``later``, another process completes the upload."""
+        """Begin the upload of a new object. With ``later``, another process completes it."""
         return MultipartUpload(self.parts(key, fresh=True, later=later), fresh=True)
 
     def upload(self, key: str, path: Path) -> None:
@@ -325,14 +328,14 @@ class ObjectStore(ABC):
     def upload_pieces(
         self, key: str, pieces: Iterable[bytes | ObjectRange]
     ) -> Iterator[MultipartUpload]:
-        """Provide an upload that contains all pieces. Its parts are deleted if it is not finished."""
+        """Yield an upload that contains all pieces. Its parts are deleted if the block does not finish it."""
         upload = MultipartUpload(self.parts(key, fresh=False), fresh=False)
         try:
             for piece in pieces:
                 if isinstance(piece, bytes):
                     upload.write(piece)
                 else:
-                    upload.add(piece, self.part)
+                    upload.add(piece, self.read_range)
             yield upload
         finally:
             upload.abort()
@@ -343,7 +346,7 @@ class BucketStore(ObjectStore):
 
     @abstractmethod
     def body(self, key: str, begin: int = 0, end: int | None = None) -> StoredObject:
-        """Return bytes [begin, end) of an object, and its tag.
+        """Return bytes [begin, end) of an object, or all of them if ``end`` is None, and its tag.
 
         Raises WriteError, or ConditionNotMetError if the object does not exist.
         """
@@ -354,7 +357,7 @@ class BucketStore(ObjectStore):
 
     @abstractmethod
     def problem_of(self, error: Exception) -> str:
-        """Describe an exception of the client.
+        """Describe an exception of a store's client library for an error.
 
         Raises ConditionNotMetError if it stands for an unmet condition or a missing object.
         """
@@ -378,7 +381,7 @@ class BucketStore(ObjectStore):
         except ConditionNotMetError:
             return None
 
-    def part(self, piece: ObjectRange) -> bytes:
+    def read_range(self, piece: ObjectRange) -> bytes:
         """Read a range of an object of the bucket."""
         if piece.begin == piece.end:
             return b""
@@ -397,7 +400,7 @@ class BucketStore(ObjectStore):
 
 
 def check_imports(problem: str, extra: str, *modules: str) -> None:
-    """Raise MissingDependencyError if a module of an extra is not installed."""
+    """Raise MissingDependencyError if a module that a store needs is not installed."""
     try:
         for module in modules:
             import_module(module)

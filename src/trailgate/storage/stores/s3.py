@@ -118,7 +118,7 @@ class S3Store(BucketStore):
         markers: Sequence[str],
         more: Mapping[str, str] = MappingProxyType({}),
     ) -> Iterator[Any]:
-        """Yield the pages of a listing, of at most 1,000 entries each.
+        """Yield the pages of an S3 listing, of at most 1,000 entries each.
 
         ``markers`` are the names of the parameters that request the next page. A page contains
         their values in fields with "Next" before the name.
@@ -152,7 +152,7 @@ class S3Store(BucketStore):
 
 @lru_cache(maxsize=32)
 def _client(settings: S3Settings, _process: int) -> Any:
-    """Return the client of a process, which all of its threads share."""
+    """Return the S3 client of a process, which all of its threads share."""
     from botocore.config import Config  # noqa: PLC0415  an extra
     from botocore.session import get_session  # noqa: PLC0415  an extra
 

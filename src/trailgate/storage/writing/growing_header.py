@@ -35,7 +35,10 @@ def patches_to_finish(path: Path, size: int, growing: GrowingFileState) -> Patch
 
 
 def patches_to_reopen(path: Path) -> Patches:
-    """Return the patches that mark a finished trail file as growing again. There are none if it is not finished or has no header."""
+    """Return the patches that mark a finished trail file as growing again.
+
+    There are none if it is not finished or has no header.
+    """
     header = _header(path)
     if header is None or header.trail.file_size is None:
         return []

@@ -26,7 +26,7 @@ MAX_BYTES: Final = 500 * 1000 * 1000  # GoldenGate's default size of a trail fil
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteOptions:
-    """The options of writing trail files: their maximum size, the digits of their numbers (9 or 6), and their format."""
+    """The options of writing trail files: maximum size, digits of their numbers (9 or 6), and format."""
 
     max_bytes: int = MAX_BYTES
     seq_digits: int = 9
@@ -41,7 +41,7 @@ Encoding = Callable[[ChangeBatch], EncodedTrail]  # ``writer.encode`` in a forma
 
 
 class EncodedOperations(NamedTuple):
-    """Operations and their trail records, in the same order."""
+    """A batch of operations, and their trail records in the same order."""
 
     records: EncodedTrail
     operations: ChangeBatch
@@ -49,9 +49,10 @@ class EncodedOperations(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """One trail file that does not have a number yet.
+    """One staged trail file, which does not have a number yet.
 
-    ``size`` includes the header; times are in microseconds.
+    ``size`` includes the header. CSNs and times (in microseconds since 1970) are those of its first
+    and last operation, None if it has no operations.
     """
 
     name: str
@@ -68,7 +69,10 @@ Mark = tuple[Segment, ...]
 
 @dataclass(slots=True)
 class SegmentWriter:
-    """Writes the operations of one range to the staged trail files ``<stem>.0``, ``<stem>.1`` and so on."""
+    """Writes the operations of one range to the staged trail files ``<stem>.0``, ``<stem>.1`` and so on.
+
+    ``header`` are the bytes before the first operation of each file.
+    """
 
     folder: Path
     stem: str
@@ -112,12 +116,12 @@ class SegmentWriter:
                 self._file = path.open("ab", buffering=0)
 
     def close(self) -> Mark:
-        """Close the staged files, and return them."""
+        """Close the staged trail files, and return what they contain."""
         self._close()
         return tuple(self._segments)
 
     def _fitting(self, encoded: EncodedTrail, begin: int) -> int:
-        """Return the index after the last operation that fits into the open file.
+        """Return the index after the last operation that fits into the staged file that is open.
 
         A new file accepts at least one operation.
         """
@@ -166,9 +170,10 @@ class SegmentWriter:
 
 
 def count_fitting(encoded: EncodedTrail, begin: int, room: int, *, is_empty: bool) -> int:
-    """Return the index after the last operation that fits into ``room`` bytes of a trail file.
+    """Return the index after the last operation, from ``begin`` on, that fits into ``room`` bytes.
 
-    An empty file accepts at least one operation.
+    ``room`` is the number of bytes that may still be written to a trail file. An empty file accepts
+    at least one operation.
     """
     last = room + int(encoded.starts[begin])
     # ``starts`` has one more entry than there are operations. With starts 0 10 25 40, begin 0 and

@@ -1,6 +1,7 @@
 """Write operations tables to a trail, in parts that are staged separately and published together.
 
-Also counts the operations of each table and type.
+A Spark job calls ``prepare_writing`` once, ``write_part`` in a task for each partition, and finally
+``publish_parts`` with the results. Also counts the operations of each table and type.
 """
 
 from __future__ import annotations
@@ -85,7 +86,7 @@ def sum_counts(parts: Iterable[Counts]) -> Counts:
 
 @dataclass(frozen=True, slots=True)
 class TableOptions:
-    """The options of writing operations tables.
+    """The options of writing operations tables to a trail.
 
     If ``seq_digits`` is None, file numbers have as many digits as in the existing trail, or 9.
     """
@@ -98,7 +99,7 @@ class TableOptions:
 
 @dataclass(frozen=True, slots=True)
 class StagedPart:
-    """One staged part of a written trail: its files, its operations by table and type, and its first and last operation."""
+    """A staged part of a write to a trail: its files, operation counts, and first and last operation."""
 
     segments: tuple[Segment, ...] = ()
     counts: Counts = field(default_factory=dict)
@@ -141,7 +142,7 @@ def prepare_writing(path: Address, options: TableOptions) -> TrailTarget:
 
 
 def plan_target(path: Address, options: TableOptions) -> TrailTarget:
-    """Return the target that ``prepare_writing`` would return, without creating its staging folder."""
+    """Plan a run that writes to a trail: the result of ``prepare_writing``, without creating its staging folder."""
     location, manifest = location_of(absolute(path)).recover()
     prefix = location.prefix
     digits = digits_of(prefix, manifest) if manifest is not None and manifest.files else 9
@@ -197,7 +198,7 @@ def _write_batches(
     encoding = target.encoding()
     counts: Counts = {}
     rows = 0
-    for changes in chain.through(to_changes(target.definitions, batches)):
+    for changes in chain.checked_batches(to_changes(target.definitions, batches)):
         with _move(rows):
             encoded = encoding(changes)
         writer.append(EncodedOperations(encoded, changes), 0, changes.rows)
@@ -220,7 +221,7 @@ def to_changes(
 
 @contextmanager
 def _move(rows: int) -> Iterator[None]:
-    """Make the row number in an error count from the first batch, by adding ``rows``, the number of rows of earlier batches."""
+    """Add ``rows``, the number of rows of earlier batches, to the row number of an error in the block."""
     try:
         yield
     except TrailgateError as error:
@@ -239,7 +240,7 @@ def publish_parts(target: TrailTarget, parts: Sequence[StagedPart]) -> WriteSumm
     with location.backend.locked():
         check_trail(location, location.manifest(), target.options)
         # From here on, files that are not in the manifest are not mistaken for the trail's.
-        location.begin()
+        location.begin_manifest()
         # Another run may have added tables to the definitions meanwhile.
         target = replace(target, definitions=location.merge_definitions(target.definitions))
         counts: Counts = {}
@@ -253,7 +254,7 @@ def publish_parts(target: TrailTarget, parts: Sequence[StagedPart]) -> WriteSumm
 
 
 def conform_operations(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Convert a batch to all columns of the operations table, in their types."""
+    """Convert rows to all columns of the operations table in their types; missing columns become NULL."""
     arrays = [
         batch.column(field.name).cast(field.type)
         if field.name in batch.schema.names

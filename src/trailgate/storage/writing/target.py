@@ -1,4 +1,7 @@
-"""The trail that a run writes to: checks whether the run may write to it, its tables, and the header of its files."""
+"""Prepare to write to a trail: find its location, check that files may be added, merge its definitions.
+
+Also builds the header of the files that a run writes.
+"""
 
 from __future__ import annotations
 
@@ -48,12 +51,12 @@ def local_trail(prefix: str) -> TrailLocation:
 
 
 def local_prefix(address: Address) -> str:
-    """Return a local trail's prefix as an absolute path. Raises OptionError for anything else."""
+    """Return the prefix of a local trail to write to as an absolute path. Raises OptionError otherwise."""
     return str(Path(writable_prefix(address)).absolute())
 
 
 def writable_prefix(address: Address) -> str:
-    """Return the path of a local trail's prefix, with or without ``file:``.
+    """Return the path of a local trail's prefix. The address may begin with ``file:``.
 
     Raises OptionError if it is a folder, in an object store, or a path without a name.
     """
@@ -95,7 +98,7 @@ def check_trail(location: TrailLocation, manifest: Manifest | None, options: Wri
 
 
 def digits_of(prefix: str, manifest: Manifest) -> int:
-    """Return the number of digits in the names of a trail's files."""
+    """Return the number of digits at the end of the names of a trail's files, 6 or 9."""
     return len(manifest.files[-1].name) - len(Path(prefix).name)
 
 
@@ -123,7 +126,7 @@ def tables_of(location: TrailLocation, definitions: Address | Definitions | None
 def file_header(prefix: str, digits: int, now: int, process: str = "") -> FileHeader:
     """Build the header of a run's trail files, without the fields that publishing fills in.
 
-    ``process`` is the name of an Extract group.
+    ``process`` is the name of an Extract group, by default TRAILGATE. ``now`` is in microseconds.
     """
     machine = MachineInfo(*os.uname())
     name = f"{prefix}{0:0{digits}}"

@@ -46,7 +46,10 @@ from trailgate.trail.writing.writer import encode
 
 @dataclass(frozen=True, slots=True)
 class TrailLocation:
-    """The location of a trail to write to. ``address`` is what readers use. It can be pickled."""
+    """Where a trail is written: on a local disk or in an object store (``backend``). Can be pickled.
+
+    ``address`` is the trail's address for readers.
+    """
 
     backend: PublishBackend
     address: str
@@ -78,7 +81,7 @@ class TrailLocation:
     def _parse(self, data: bytes | None) -> Manifest | None:
         return None if data is None else parse_manifest(data, f"{self.prefix}.manifest.json")
 
-    def begin(self) -> None:
+    def begin_manifest(self) -> None:
         """Write an empty manifest for a new trail on a local disk, unless it has one.
 
         If a run is killed while it renames files, readers and the next run see by the manifest
@@ -125,17 +128,20 @@ class TrailLocation:
             raise StorageError(problem, where=where, hint=COPY_AGAIN.format(self.prefix))
 
     def definitions(self) -> Definitions | None:
-        """Return the definitions of the trail's tables, or None."""
+        """Return the definitions in the trail's ``.def`` file, or None if it does not exist."""
         data = self.backend.read(".def")
         return None if data is None else read_sourcedefs(data, source=f"{self.prefix}.def")
 
     def merge_definitions(self, tables: Definitions) -> Definitions:
-        """Return the definitions of the trail's tables merged with others."""
+        """Return the definitions of the trail's tables merged with ``tables``.
+
+        Raises DefinitionError if a table has a different definition in the trail.
+        """
         known = self.definitions()
         return tables if known is None else known.merge(tables)
 
     def captured_files(self, size: int) -> tuple[CapturedFile, ...]:
-        """Return the list of captured files.
+        """Return the list of message files that were captured into the trail.
 
         ``size`` is its length in bytes as stated in the manifest.
         """
@@ -144,7 +150,7 @@ class TrailLocation:
         data = self.backend.read(".captured.jsonl") or b""
         return parse_captured(data, size, f"{self.prefix}.captured.jsonl")
 
-    def quarantine(self) -> str:
+    def quarantine_name(self) -> str:
         """Return the name of the quarantine file of the next publication.
 
         In an object store each publication has its own file, because existing objects are not
@@ -186,16 +192,16 @@ class TrailLocation:
             is_published=self._published_test(after, self.backend.generation + 2),
             sidecars=tuple(sidecars),
             parts=tuple(quarantine),
-            log=self.quarantine().rpartition("/")[2],
+            log=self.quarantine_name().rpartition("/")[2],
             kept=before.quarantine,
             finished=self._finish(before),
         )
         self.backend.commit(commit, target.staging)
 
     def _finish(self, before: Manifest) -> StagedFile | None:
-        """Return a change to the header of the file that a streaming query appends to, if there is such a file.
+        """Return the change that finishes the trail file to which a streaming query appends, or None.
 
-        The header must state that the file is finished, because other files will follow it.
+        Its header must state that it will not grow any more, because other files will follow it.
         """
         if before.growing is None or not self.backend.appends:
             return None
@@ -205,7 +211,7 @@ class TrailLocation:
         return StagedFile(name, name, size, tuple(patches))
 
     def _check_names(self, before: Manifest) -> None:
-        """Raise StorageError if files that are not in the manifest would be overwritten."""
+        """Raise StorageError if trail files that are not in the manifest would be overwritten."""
         existing = self._file_names(before.files[-1].name if before.files else "")
         if existing:
             self.manifest()  # another run may have published them just now
@@ -215,7 +221,7 @@ class TrailLocation:
             raise StorageError(problem, where=Where(source=source), hint=hint)
 
     def _published_test(self, manifest: Manifest, generation: int) -> IsPublished:
-        """Return a function that returns whether a file with a given name is published.
+        """Return a function that returns whether a file with a given name is a published file of the trail.
 
         These are the manifest's files, the files beside the trail, and the quarantine files with a
         number up to ``generation``.
@@ -308,7 +314,7 @@ def publish(target: TrailTarget, staged: StagedRun) -> tuple[tuple[str, ...], st
         raise StorageError(problem, where=Where(source=target.prefix), hint=hint)
     placed, published = number_files(target, staged.segments, before)
     names = tuple(file.name for file in published)
-    quarantine = location.quarantine() if staged.quarantine else None
+    quarantine = location.quarantine_name() if staged.quarantine else None
     manifest = Manifest(
         files=(*before.files, *published),
         quarantine=before.quarantine
@@ -331,7 +337,11 @@ def publish(target: TrailTarget, staged: StagedRun) -> tuple[tuple[str, ...], st
 
 @dataclass(frozen=True, slots=True)
 class TrailTarget:
-    """The target of a run: the trail's location, and the folder in which the run (``run``) stages new files."""
+    """The trail that a run writes to, and how: its location, tables, header and options.
+
+    ``staging`` is the folder in which the run, whose id is ``run``, stages new trail files.
+    ``header`` is the header of these files, whose numbers and sizes publishing fills in.
+    """
 
     location: TrailLocation
     staging: Path
@@ -346,16 +356,16 @@ class TrailTarget:
         return self.location.prefix
 
     def staged_folder(self) -> AbstractContextManager[Path]:
-        """Provide a local folder for writers of trail files. When the context ends, its files are staged."""
+        """Context manager: a local folder for trail files, which are staged when the block ends."""
         return self.location.backend.staged_folder(self.staging)
 
-    def begin(self) -> bytes:
+    def file_start(self) -> bytes:
         """Return the bytes of a trail file before its first operation: its header and metadata."""
         return encode_file_start(self.header, self.options.trail_format, self.definitions)
 
     def writer(self, folder: Path, stem: str) -> SegmentWriter:
-        """Return a writer of trail files into a folder."""
-        return SegmentWriter(folder, stem, self.begin(), self.options.max_bytes)
+        """Return a writer of the trail files ``<stem>.0``, ``<stem>.1`` and so on into a folder."""
+        return SegmentWriter(folder, stem, self.file_start(), self.options.max_bytes)
 
     def encoding(self) -> Encoding:
         """Return the function that encodes operations as records of the trail's format."""

@@ -1,10 +1,11 @@
 """Check that operations continue the transactions of the operations before them, across batches and parts.
 
 A trail contains the transaction's id only in the transaction's first record, so an operation in the
-wrong place would be read back with a different id. ``TransactionChain`` rejects operations that do
-not fit; it is used for streams, whose transactions may span parts and batches, and for live trails.
+wrong place would be read back with a different id. ``check_continuation`` rejects operations of a
+batch that do not fit; live trails use it alone. ``TransactionChain`` checks all batches of a part in
+this way; it is used for streams, whose transactions may span parts and batches.
 ``RepairingTransactionChain`` is used for DataFrames: if operations of a transaction were filtered
-out, it recomputes the indicators of the rest (decision 0059). Both check ids and positions.
+out, it recomputes the indicators of the rest (decision 0059). Both chains check ids and positions.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ PLACED: Final = (
 
 
 class PreviousOperation(NamedTuple):
-    """The values of the previous operation that are needed to check the next one."""
+    """The values of an operation that are needed to check whether the next one continues its transaction."""
 
     indicator: int
     tx_id: str | None
@@ -47,12 +48,12 @@ class PreviousOperation(NamedTuple):
 
     @property
     def opens(self) -> bool:
-        """True if the operation begins a transaction."""
+        """True if the previous operation begins a transaction."""
         return self.indicator in (BEGIN, WHOLE)
 
     @property
     def closes(self) -> bool:
-        """True if the operation ends a transaction."""
+        """True if the previous operation ends its transaction."""
         return self.indicator in (END, WHOLE)
 
 
@@ -62,9 +63,10 @@ BETWEEN: Final = PreviousOperation(
 
 
 class ChainedOperations:
-    """The operations of a batch, and the operation before the batch (``last``).
+    """The operations of a batch, and the one before it (``last``), for checks of transactions.
 
-    ``last`` is None at the beginning of a part, which may continue any transaction.
+    ``last`` is None at the beginning of a part, which may continue any transaction. ``number`` is
+    the number of the first operation, for errors.
     """
 
     def __init__(self, batch: ChangeBatch, last: PreviousOperation | None, number: int = 0) -> None:
@@ -84,7 +86,7 @@ class ChainedOperations:
         )
 
     def row(self, at: int) -> PreviousOperation:
-        """Return an operation by its index.
+        """Return an operation of the batch by its index.
 
         Index -1 is the last operation before the batch (or the first operation, if that is
         unknown).
@@ -171,12 +173,12 @@ class PartEnds:
     repaired: tuple[pa.Array, ...] = ()
 
     @property
-    def continues(self) -> str | None:
+    def continued_transaction(self) -> str | None:
         """The id of the transaction that the part continues, or None."""
         return None if self.first.opens else str(self.first.tx_id)
 
     @property
-    def leaves(self) -> str | None:
+    def open_transaction(self) -> str | None:
         """The id of the transaction that the part leaves open, or None."""
         return None if self.last.closes else str(self.last.tx_id)
 
@@ -192,8 +194,8 @@ class TransactionChain:
     def __init__(self) -> None:
         self.ends: PartEnds | None = None
 
-    def through(self, batches: Iterable[ChangeBatch]) -> Iterator[ChangeBatch]:
-        """Yield the batches of a part unchanged.
+    def checked_batches(self, batches: Iterable[ChangeBatch]) -> Iterator[ChangeBatch]:
+        """Check the transactions of a part's batches, and yield the batches unchanged.
 
         Raises TransactionError if operations do not continue the previous ones.
         """
@@ -231,8 +233,8 @@ class RepairingTransactionChain(TransactionChain):
         # and True if it has several CSNs.
         self._opened, self._mixed = True, False
 
-    def through(self, batches: Iterable[ChangeBatch]) -> Iterator[ChangeBatch]:
-        """Yield the batches of a part with consistent indicators.
+    def checked_batches(self, batches: Iterable[ChangeBatch]) -> Iterator[ChangeBatch]:
+        """Yield the batches of a part with transaction indicators that fit the remaining operations.
 
         Raises TransactionError if that is impossible.
 
@@ -255,7 +257,7 @@ class RepairingTransactionChain(TransactionChain):
             yield self._repair(*pending, ended=True)
 
     def _repair(self, rows: ChainedOperations, begins: Mask, *, ended: bool) -> ChangeBatch:
-        """Return a batch with consistent indicators.
+        """Return a batch with transaction indicators that fit its remaining operations.
 
         ``ended``: its last transaction does not continue in the next batch.
         """
@@ -288,7 +290,7 @@ class RepairingTransactionChain(TransactionChain):
         return ChangeBatch(blocks, rows.batch.rows)
 
     def _of_transactions(self, rows: ChainedOperations, begins: Mask) -> tuple[Mask, Mask]:
-        """Return two masks of operations, which describe the transaction of each operation.
+        """Return two masks of operations, with facts about the transaction of each operation.
 
         The first is true if the transaction still has its original first operation, which was not
         filtered out. The second is true if the transaction has had more than one CSN so far.
@@ -327,7 +329,7 @@ def _begins(rows: ChainedOperations) -> Mask:
 
 
 def _names(rows: ChainedOperations, chosen: Mask) -> pa.Array:
-    """Return, for each selected operation, the id and CSN of its transaction as one string.
+    """Return the id and CSN of the transaction of each selected operation, joined to one string.
 
     Raises TransactionError if a transaction has neither.
     """
@@ -363,26 +365,28 @@ def _disorder(before: PreviousOperation, after: PreviousOperation) -> str:
 
 
 def follow_chain(open_transaction: str | None, parts: Sequence[PartEnds]) -> str | None:
-    """Check that consecutive parts continue each other's transactions. Raises TransactionError if they do not.
+    """Check that consecutive written parts continue each other's transactions. Raises TransactionError.
 
     Returns the id of the transaction that is open after the last part, or None.
     """
     check_positions(parts, HINT)
     for ends in parts:
-        if ends.continues != open_transaction:
-            if ends.continues is None:
+        if ends.continued_transaction != open_transaction:
+            if ends.continued_transaction is None:
                 problem = f"a transaction begins inside {open_transaction}"
             elif open_transaction is None:
-                problem = f"the transaction {ends.continues} continues, but did not begin"
+                problem = (
+                    f"the transaction {ends.continued_transaction} continues, but did not begin"
+                )
             else:
-                problem = f"the transaction {ends.continues} continues inside {open_transaction}"
+                problem = f"the transaction {ends.continued_transaction} continues inside {open_transaction}"
             raise TransactionError(problem, hint=HINT)
-        open_transaction = ends.leaves
+        open_transaction = ends.open_transaction
     return open_transaction
 
 
 def check_positions(parts: Sequence[PartEnds], hint: str) -> None:
-    """Raise TransactionError if the positions of a part do not follow the positions of the previous part."""
+    """Raise TransactionError if the positions of a written part are not after those of the part before."""
     for before, after in ((one.last, other.first) for one, other in pairwise(parts)):
         if not before.position or not after.position or before.position < after.position:
             continue

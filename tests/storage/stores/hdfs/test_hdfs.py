@@ -313,8 +313,8 @@ def test_a_file_that_is_replaced_while_it_is_read_is_read_whole(hdfs_bucket: Buc
 def test_parts_beyond_the_end_are_not_there(hdfs_bucket: Bucket) -> None:
     hdfs_bucket.put("x", b"12345")
 
-    assert hdfs_bucket.store.part(ObjectRange("x", 3, 9)) == b"45"
-    assert hdfs_bucket.store.part(ObjectRange("x", 7, 9)) == b""
+    assert hdfs_bucket.store.read_range(ObjectRange("x", 3, 9)) == b"45"
+    assert hdfs_bucket.store.read_range(ObjectRange("x", 7, 9)) == b""
 
 
 def test_a_colon_in_a_name_is_refused(hdfs_server: HdfsServer) -> None:
