@@ -55,7 +55,7 @@ def _column_names(items: list[PlacedItem]) -> list[str]:
 
 
 def _suffix(item: PlacedItem) -> str:
-    """Return the suffix for an element's indexes, for example ``_1_2`` or ``_JAN``."""
+    """Return the suffix of an OCCURS element's column name, for example ``_1_2`` or ``_JAN``."""
     occurs_fields = [one.occurs for one in (*item.groups, item.field) if one.occurs is not None]
     parts = zip(occurs_fields, item.indexes, strict=True)
     return "".join(f"_{occurs.names[at - 1] if occurs.names else at}" for occurs, at in parts)

@@ -1,4 +1,4 @@
-"""Find the offset of each item in each record.
+"""Find the offset of each copybook item in each record.
 
 One walk over the layout serves one record or many. An offset counts from the start of the record.
 It is a plain int as long as nothing before the item varies. After an OCCURS DEPENDING ON that only
@@ -37,9 +37,11 @@ class PlacedItem:
 
     ``active`` is a mask of the records that contain the item at a known offset; None means all
     records. ``name`` is its column's name, or the field's name if ``place_items`` was called
-    without names. ``depends`` are the OCCURS that the item's offset or existence depends on.
-    ``lost`` has a mask for each OCCURS before the item whose counter is invalid in some records:
-    it selects the records that should contain the item, but at an unknown offset.
+    without names. ``groups`` are the groups around it, outermost first, and ``indexes`` the numbers
+    (from 1) of the OCCURS elements that it is in. ``depends`` are the OCCURS that the item's offset
+    or existence depends on. ``lost`` has a mask for each OCCURS before the item whose counter is
+    invalid in some records: it selects the records that should contain the item, but at an unknown
+    offset.
     """
 
     name: str
@@ -54,7 +56,7 @@ class PlacedItem:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GroupItem:
-    """One occurrence of a group item, with the items in it."""
+    """One occurrence of a group item, with the placed items in it."""
 
     field: CopybookField
     members: tuple[ItemNode, ...]
@@ -64,7 +66,7 @@ class GroupItem:
 class RepeatedItem:
     """All occurrences of an item with OCCURS.
 
-    ``count`` is the number of occurrences per record, or None if it is fixed.
+    ``count`` is the number of occurrences in each record; None if every record has all elements.
     """
 
     field: CopybookField
@@ -78,10 +80,11 @@ ItemNode = PlacedItem | GroupItem | RepeatedItem
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BadCount:
-    """The records whose counter has a value that the OCCURS does not allow.
+    """The records in which an OCCURS counter has a value that the OCCURS does not allow.
 
-    ``rows`` is a mask of all these records, and ``unread`` a mask of those in which the counter is
-    not even a number.
+    ``field`` is the repeated field, ``offset`` is where it begins, and ``counter`` is the name of
+    its counter. ``rows`` is a mask of these records, ``unread`` a mask of those in which the
+    counter is not even a number, and ``counts`` are the counter's values in all records.
     """
 
     field: CopybookField
@@ -126,9 +129,10 @@ def place_items(
     *,
     real: bool = False,
 ) -> PlacedItems:
-    """Compute the offset of each item of a layout.
+    """Compute the offset of each item of a copybook layout, in one record or in many.
 
-    Raises DefinitionError if the layout has too many items.
+    Raises DefinitionError if the layout has too many items, or if a counter does not come before
+    its OCCURS.
 
     ``names`` are the names of the flat columns. ``read`` returns the values of a counter; if it is
     None, every OCCURS has its maximum number of elements. If ``real`` is set, an OCCURS takes only
@@ -180,7 +184,7 @@ def _names_with_groups(keys: frozenset[CounterKey]) -> frozenset[str]:
 
 
 def columns_below(node: ItemNode) -> Iterator[PlacedItem]:
-    """Yield the elementary items below a node, except FILLER."""
+    """Yield the elementary items in a placed item, in order. FILLER is skipped."""
     if isinstance(node, PlacedItem):
         if not node.field.filler:
             yield node
@@ -205,7 +209,7 @@ def _known(depends: Depends) -> Mask | None:
 
 
 def _merge(first: Depends, second: Depends) -> Depends:
-    """Merge two sets of dependencies.
+    """Merge the OCCURS on which two offsets depend.
 
     If an OCCURS is in both, its mask in the result selects the records of either mask.
     """
@@ -219,7 +223,7 @@ def _merge(first: Depends, second: Depends) -> Depends:
 
 
 class _Distance(NamedTuple):
-    """A number of bytes, and the OCCURS that it depends on."""
+    """A number of bytes of a record, and the OCCURS that it depends on."""
 
     bytes: Offset
     depends: Depends = NOTHING
@@ -261,9 +265,10 @@ class _Counted(NamedTuple):
 
 @dataclass(slots=True)
 class _Walk:
-    """One walk over a layout.
+    """One walk over a copybook layout, which places all its items.
 
     It keeps track of the current offset, and reads each counter when it reaches the counter's item.
+    ``counts`` has the values read so far, and the OCCURS on which each counter depends.
     """
 
     layout: CopybookLayout
