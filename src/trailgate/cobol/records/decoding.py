@@ -1,4 +1,4 @@
-"""Decode records into columns by a layout.
+"""Decode COBOL records into Arrow columns by a layout.
 
 A ``RecordDecoder`` chooses the codecs of a layout's fields once. For each chunk of records it
 computes the offset of each item in each record, copies all items with the same format (``_kind``)
@@ -131,7 +131,8 @@ class RecordDecoder:
     def decode(self, records: RecordBytes) -> pa.RecordBatch:
         """Decode all records of the layout into one batch.
 
-        Raises DecodeError if a bad field stops the run.
+        Raises DecodeError if a bad field stops the run, or if the batch would have more than 2 GB
+        of text.
         """
         decoded = list(self.batches(records))
         if len(decoded) > 1:
@@ -162,7 +163,10 @@ class RecordDecoder:
     def _decode_items(
         self, records: RecordBytes
     ) -> tuple[PlacedItems, Mapping[PlacedItem, pa.Array], ChunkFindings]:
-        """Decode one chunk. Return the placed items, the wanted columns, and the problems."""
+        """Decode one chunk of records.
+
+        Returns the items with their offsets, the wanted columns, and the problems.
+        """
         findings, placed = ChunkFindings(len(records)), self._placed
         if self.layout.varies:
             placed = self._counters.place(records, findings)
@@ -175,7 +179,10 @@ class RecordDecoder:
         self.tally.update(findings.tally)
 
     def _batch(self, records: RecordBytes) -> pa.RecordBatch:
-        """Decode one chunk into a batch. Raises DecodeError if a bad field stops the run."""
+        """Decode one chunk of records into a batch.
+
+        Raises DecodeError if a bad field stops the run.
+        """
         placed, columns, findings = self._decode_items(records)
         faults = [fault for fault in findings.faults if fault.rows.any()]
         if faults and self.options.errors is BadFieldPolicy.STOP:
@@ -252,7 +259,7 @@ class RecordDecoder:
         members: list[PlacedItem],
         presence: list[Presence],
     ) -> DecodedColumn:
-        """Decode all values of several items of one format in one call.
+        """Decode the values of several COBOL items of one format in one call.
 
         The values of the first item come first, then those of the second.
         """
@@ -278,9 +285,10 @@ class RecordDecoder:
         presence: list[Presence],
         findings: ChunkFindings,
     ) -> Iterator[tuple[PlacedItem, pa.Array]]:
-        """Decode all items of one format from one matrix.
+        """Decode all items of one format from one matrix, and yield the column of each.
 
-        Its first rows are the values of the first item, then come those of the second, and so on.
+        The matrix has the values of the first item in all records, then those of the second, and so
+        on.
 
         ``presence`` has two masks for each item: the records that contain it, and the records that
         contain only a part of it, which is padded. Problems are added to ``findings``.
@@ -354,7 +362,10 @@ class RecordDecoder:
 
 
 def _even_end(alike: Mapping[CopybookField, list[PlacedItem]]) -> int | None:
-    """Return the offset after the last item, or None if some records may lack an item or have it at a different offset."""
+    """Return the offset after the last wanted item.
+
+    Returns None if some records may lack an item, or have it at a different offset.
+    """
     end = 0
     for item in (item for members in alike.values() for item in members):
         if item.active is not None or not isinstance(item.offset, int):

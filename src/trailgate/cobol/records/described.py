@@ -23,7 +23,11 @@ from trailgate.cobol.records.trees import named_members
 
 
 def item_metadata(field: CopybookField, offset: int | None = None) -> dict[str, str]:
-    """Return the Arrow field metadata of a copybook item. ``comment`` summarizes all of it in words."""
+    """Return the Arrow field metadata of a copybook item.
+
+    ``comment`` summarizes picture, usage, offset, length and OCCURS. ``offset`` is the offset of
+    one element of an OCCURS (None: the field's own).
+    """
     offset = field.offset if offset is None else offset
     facts = {
         "item": field.name,

@@ -1,9 +1,9 @@
-"""Encode columns as records by a layout, and frame records as the bytes of a file.
+"""Encode Arrow columns as COBOL records by a layout, and frame records as the bytes of a file.
 
 This is the reverse of decoding. ``RecordEncoder.encode`` fills a matrix with blanks (or with the
 original bytes of ``_raw``), writes the values of each item into its bytes, and cuts the rows to
-their lengths. ``frame_records`` then adds descriptor words, delimiters or headers, and reads the result
-back to be sure that the same records are found.
+their lengths. ``frame_records`` then adds descriptor words, delimiters or headers, and reads the
+result back to be sure that the same records are found.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class RecordEncoder:
         self.added = frozenset((*errors, *self.options.all_added))
 
     def encode(self, columns: Mapping[str, pa.Array] | pa.RecordBatch) -> RecordBytes:
-        """Encode a batch of rows as records of the layout.
+        """Encode a batch of rows as COBOL records of one layout.
 
         Raises EncodeError with record and field.
 
@@ -180,10 +180,11 @@ class RecordEncoder:
         columns: Mapping[str, pa.Array],
         changed: Mapping[str, Mask] | None,
     ) -> None:
-        """Raise EncodeError if an item is NULL and no other item has written the same bytes.
+        """Raise EncodeError if an item is NULL and no item that redefines its bytes has a value.
 
-        ``shape`` is the number of records and their width. ``changed`` has for each column a mask of
-        the rows whose value differs from the original bytes; None if there are no original bytes.
+        ``shape`` is the number of records and their width. ``changed`` has for each column a mask
+        of the rows whose value differs from the original bytes; None if there are no original
+        bytes.
         """
         shared = [item for item in items if item.field in self._shared]
         unwritten = {item: self._unwritten(item, columns, changed, shape[0]) for item in shared}
@@ -210,9 +211,10 @@ class RecordEncoder:
         changed: Mapping[str, Mask] | None,
         rows: int,
     ) -> Mask:
-        """Return a mask of the records in which the item is not written, because it has no column, or is NULL and no policy applies.
+        """Return a mask of the records in which the item is not written.
 
-        If original bytes are kept (``changed`` is not None), they count as written.
+        It has no column, or is NULL and no policy states how to write NULL. If original bytes are
+        kept (``changed`` is not None), these count as written.
         """
         if item.name not in columns:
             return np.full(rows, changed is None)
@@ -283,13 +285,13 @@ class RecordEncoder:
 
 
 class _Written:
-    """Records as the rows of a matrix, each with its length."""
+    """Records being encoded, as the rows of a byte matrix, and their lengths (``extent``)."""
 
     def __init__(self, matrix: Octets, extent: int | Longs) -> None:
         self.matrix, self.extent = matrix, extent
 
     def put(self, item: PlacedItem, rows: Longs, encoded: Octets) -> None:
-        """Write an item's bytes into these rows, and lengthen records that end before it."""
+        """Write an item's bytes into these rows. Records that end earlier are lengthened."""
         at = _bytes_at(item, rows)
         self.matrix[rows[:, None], at] = encoded
         # A record of ``_raw`` that ended before the item becomes longer.
@@ -416,7 +418,10 @@ FILLED: Final = BlockLimits(records=None, length=32_760, strict=False)  # the ma
 
 
 def count_in_complete_blocks(records: RecordBytes, framing: Framing, blocks: BlockLimits) -> int:
-    """Return how many of the records are in full blocks, to which no later record can be added."""
+    """Return how many of the records are in full blocks, to which no later record can be added.
+
+    If the file has no blocks, or one record a block, these are all records.
+    """
     if framing.kind not in _BLOCKED or blocks == ONE_A_BLOCK or not len(records):
         return len(records)
     # The last block has room, so it begins at the first record that is not complete.

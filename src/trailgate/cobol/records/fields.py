@@ -1,4 +1,4 @@
-"""Records of one layout in a buffer: their boundaries, the bytes of an item, errors, and nested columns.
+"""COBOL records in a buffer: their boundaries, the bytes of an item, errors, and nested columns.
 
 ``RecordBytes`` is a set of records in one buffer. The functions copy the bytes of an item from all
 records into a matrix, build structs for groups and lists for OCCURS from decoded columns, and
@@ -62,7 +62,7 @@ SHOWN: Final = 64  # the most trailing bytes shown in an error
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RecordBytes:
-    """The bytes of records of one layout in a buffer; record i is ``data[starts[i]:ends[i]]``.
+    """The bytes of COBOL records in a buffer; record i is ``data[starts[i]:ends[i]]``.
 
     - ``first`` is the number of records before these in the source (None if unknown), and ``base`` the offset of the buffer in the source, for error messages.
     - ``step`` is the distance between records if they are evenly spaced, without gaps.
@@ -100,7 +100,10 @@ class RecordBytes:
         return replace(self._rows(kept), step=None, given_numbers=self.numbers(kept))
 
     def followed_by(self, others: RecordBytes) -> RecordBytes:
-        """Return these records and ``others`` together, in a new buffer. Both must be contiguous."""
+        """Return these records and ``others`` together, in a new buffer. Both must be contiguous.
+
+        Unless these are none, numbers and offsets in the source are lost.
+        """
         if not len(self):
             return others
         # The joined buffer is the used bytes of these records, and then all bytes of the others. So
@@ -167,7 +170,7 @@ def find_cut_records(records: RecordBytes, item: PlacedItem) -> Mask | None:
 
 
 def copy_items(records: RecordBytes, item: PlacedItem, usable: Mask | None, target: Octets) -> None:
-    """Copy the bytes of an item from each record into the rows of a matrix.
+    """Copy the bytes of a COBOL item from each record into the rows of a matrix.
 
     The rows of records that are not ``usable`` stay unchanged.
     """
@@ -185,7 +188,8 @@ def copy_items(records: RecordBytes, item: PlacedItem, usable: Mask | None, targ
 def copy_alike(records: RecordBytes, items: list[PlacedItem], target: Octets) -> bool:
     """Copy items of one size, such as all occurrences of an OCCURS, into a matrix, item by item.
 
-    Returns False, and copies nothing, if the records are not evenly spaced.
+    Returns False, and copies nothing, if the records are not evenly spaced, or if an item's offset
+    is not the same in all records.
     """
     offsets = [item.offset for item in items]
     if records.step is None or not all(isinstance(one, int) for one in offsets):
@@ -287,8 +291,9 @@ class ChunkFindings:
 class FieldFault:
     """The records in which a field's bytes are wrong (mask ``rows``), and the reason.
 
-    ``at`` is the field's offset in the record, or UNPLACED if the offset is unknown. ``explain``
-    explains one value in words; ``why`` is the reason, or a function that finds it for many values.
+    ``at`` is the field's offset in the record, or UNPLACED if the offset is unknown, and ``size``
+    the number of bytes to show in the error. ``explain`` explains one value in words; ``why`` is
+    the reason, or a function that finds it for many values.
     """
 
     field: str
@@ -316,8 +321,8 @@ class FieldFault:
 class FaultyRecords(NamedTuple):
     """All records of one layout in a chunk, good or bad, and the problems in them.
 
-    ``numbers`` are the records' numbers in the source. If it is None, ``records.number`` returns
-    them.
+    ``record`` is the layout's name, or "" for records of unknown kind. ``numbers`` are the records'
+    numbers in the source. If it is None, ``records.number`` returns them.
     """
 
     record: str
@@ -367,9 +372,9 @@ def find_padded_rows(records: RecordBytes, longer: FieldFault, page: CodePage) -
 
 
 def _raws(records: RecordBytes, fault: FieldFault, rows: Longs) -> pa.Array:
-    """Return the bytes of a field in several records.
+    """Return the bytes of a bad field in several records.
 
-    They are cut if a record ends inside the field.
+    The bytes are cut if a record ends inside the field.
     """
     ends = records.ends[rows]
     # A record may end before the field: start and end are then equal, and the bytes empty.
@@ -408,7 +413,10 @@ def error_column(records: RecordBytes, faults: list[FieldFault]) -> pa.Array:
 
 
 def _errors(records: RecordBytes, fault: FieldFault, rows: Longs) -> pa.Array:
-    """Return the errors of one field. Each distinct value is explained only once."""
+    """Return the elements of the column ``_errors`` for one bad field, one for each of ``rows``.
+
+    Each distinct value is explained only once.
+    """
     # Bad values repeat, so explain each distinct one only once.
     raws = _raws(records, fault, rows).dictionary_encode()
     distinct = raws.dictionary.to_pylist()
@@ -456,7 +464,7 @@ def _members(group: GroupItem, columns: Columns, rows: int) -> list[tuple[str, p
 
 
 def record_members(root: ItemNode, columns: Columns, rows: int) -> list[tuple[str, pa.Array]]:
-    """Return the columns of a nested record: the members of its root."""
+    """Return the names and columns of a record in nested form: the members of its root."""
     if not isinstance(root, GroupItem):
         return members_of(root, columns, rows)
     return _members(root, columns, rows)

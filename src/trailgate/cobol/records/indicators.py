@@ -37,7 +37,7 @@ class Indicator(NamedTuple):
         """Return a mask of the records in which the indicator states that its item is NULL.
 
         If the indicator byte is invalid, the record is added to ``faults``, and its item counts as
-        NULL.
+        NULL. In a record that ends before the indicator, the item counts as not NULL.
         """
         size, short = self.item.field.size, find_cut_records(records, self.item)
         matrix = np.zeros((len(records), size), np.uint8)

@@ -29,7 +29,8 @@ from trailgate.errors import DecodeError, EncodeError, Where, did_you_mean
 class RowsOfKind(NamedTuple):
     """The rows of one record kind: their columns, and the indexes of their records in the output.
 
-    ``above`` are the indexes of the parent records, if the rows come from lists in other rows.
+    With nested lists, ``above`` are the indexes of the parent records (-1 for rows that are not in
+    a list); otherwise it is None.
     """
 
     name: str
@@ -67,7 +68,7 @@ class KindsEncoder:
         return records
 
     def _parts(self, given: Mapping[str, pa.Array], rows: int) -> list[RowsOfKind]:
-        """Split the batch into the rows of each kind."""
+        """Split a batch into the rows of each record kind. Id columns are dropped."""
         if self._kinds.parents:
             # Reading adds ids to kinds with parents. They are not part of a record.
             given = {name: column for name, column in given.items() if not _is_id(name)}
@@ -106,7 +107,7 @@ class KindsEncoder:
             raise EncodeError(f"no kind of record for the column {name}", hint=hint)
 
     def _kind_of(self, columns: Mapping[str, pa.Array], rows: int) -> Longs:
-        """Return the kind of each row as a number. A row has exactly one struct that is not NULL, and it names the kind.
+        """Return the number of each row's kind: that of its only struct column that is not NULL.
 
         Raises EncodeError if a row has no struct or several, or if ``_record`` names a different
         kind.
@@ -178,7 +179,7 @@ def _is_id(name: str) -> bool:
 
 
 def _at_row(error: EncodeError, rows: Longs) -> EncodeError:
-    """Return the error with the record's number in the whole output instead of its number in the part."""
+    """Replace an error's record number, which counts in one kind, by that in the batch."""
     record = error.where.record
     if record is None:
         return error

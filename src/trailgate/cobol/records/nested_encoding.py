@@ -33,7 +33,8 @@ class _Branch(NamedTuple):
     """The records of one kind that come from the same list column, for all trees.
 
     ``path`` has a row per record: its row in the batch, then for each level the number of its list
-    column and its index among all elements of this column. ``above`` are the indexes of the parent
+    column and its index among all elements of this column. For example, ``4 1 7``: in row 4, in the
+    list column 1, the element 7 of all lists of the column. ``above`` are the indexes of the parent
     records in the branch ``parent``. ``unsure`` selects records whose original bytes are kept, but
     whose order among their siblings is unknown.
     """
@@ -130,7 +131,7 @@ class NestedEncoder(KindsEncoder):
             )
 
     def _kept(self, columns: Mapping[str, pa.Array], rows: int) -> Mask:
-        """Return a mask of the records whose original bytes are known."""
+        """Return a mask of the records that have original bytes (column ``_raw``)."""
         if RAW_COLUMN not in self._added_names or RAW_COLUMN not in columns:
             return np.zeros(rows, bool)
         branches: Mask = columns[RAW_COLUMN].is_valid().to_numpy(zero_copy_only=False)
@@ -214,7 +215,11 @@ class NestedEncoder(KindsEncoder):
 
 
 def _order(branches: Sequence[_Branch]) -> Longs:
-    """Return the order in which the records of all branches, concatenated, are written."""
+    """Return the order in which the records of all branches, concatenated, are written.
+
+    The order is by row; within a row by the records' original offsets, or list by list if offsets
+    are unknown.
+    """
     width = max((branch.path.shape[1] for branch in branches), default=1)
     if not branches:
         return np.zeros(0, np.int64)

@@ -112,7 +112,7 @@ class NestedDecoder(KindsDecoder):
         return pa.schema(fields)
 
     def _own_fields(self, name: str) -> list[pa.Field]:
-        """Return the selected fields of a record type. Its error column is always included."""
+        """Return the selected columns of a record kind. Its column of errors is always included."""
         is_asked = name in self._own_shown
         schema = self._decoders[name].schema
         return [field for field in schema if is_asked or field.name == ERRORS_COLUMN]
@@ -216,9 +216,9 @@ class NestedDecoder(KindsDecoder):
     def _tree(
         self, name: str, records: RecordBytes, trees: RecordTrees
     ) -> tuple[Longs, list[pa.Array]]:
-        """Return the indexes of a kind's records in the trees, and their columns.
+        """Return the indexes of a kind's records in the trees, and their columns and child lists.
 
-        Kinds below it without columns are still decoded, so that their errors are found.
+        Child kinds without columns are decoded too, so that their errors are found.
         """
         own_rows = np.flatnonzero(trees.kind == self._numbers[name])
         decoded = decode_rows(self._decoders[name], records, trees.rows[own_rows])

@@ -63,7 +63,10 @@ class PresenceFinder:
         findings: ChunkFindings,
         indicator: Indicator | None = None,
     ) -> Presence:
-        """Return the records that contain a value for an item, except records in which ``indicator`` states NULL."""
+        """Return the records that contain a value for an item, or get one by padding.
+
+        Records in which ``indicator`` states NULL contain none.
+        """
         usable, filled = self._in_bytes(records, item, findings)
         if indicator is None:
             return Presence(usable, filled)
@@ -77,10 +80,11 @@ class PresenceFinder:
     def _in_bytes(
         self, records: RecordBytes, item: PlacedItem, findings: ChunkFindings
     ) -> Presence:
-        """Return the records that contain bytes of the item, after the policy for short records.
+        """Return the records that contain an item, or get it by the policy for short records.
 
-        Other records are reported as too short. For example, with ``short=pad``, text that the end
-        of a record cuts is padded with blanks.
+        In the others the item is NULL; they are reported as too short unless the policy allows
+        NULL. For example, with ``short=pad``, text that the end of a record cuts is padded with
+        blanks.
         """
         policy = self._options.short
         short = None if policy is ShortRecordPolicy.ERROR else find_cut_records(records, item)
@@ -113,7 +117,7 @@ class PresenceFinder:
         return Presence(usable, filled)
 
     def fill(self, field: CopybookField) -> bytes:
-        """Return the byte that pads a cut item: its blank, or a zero byte for binary numbers."""
+        """Return the bytes that pad a cut item: a blank, or X'00' for binary numbers."""
         if field.usage in (*_TEXTS, *_BLANKED):
             return page_for_errors(field, self._options.values).blank
         return b"\0"

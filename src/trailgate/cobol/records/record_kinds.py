@@ -56,7 +56,11 @@ KIND_COLUMN = "_record"
 
 
 class RecordTrees(NamedTuple):
-    """Records in trees: their indexes, their kinds, and the index of each record's parent (-1 if none)."""
+    """Records in trees: their indexes in the input, their kinds, and their parents.
+
+    ``above[i]`` is the index, among the records of the trees, of the parent of record i; -1 if it
+    is a root.
+    """
 
     rows: Longs
     kind: Longs
@@ -98,9 +102,9 @@ def find_kind_layouts(
 class KindsDecoder:
     """Decodes records of several kinds, into one struct column per kind, or one table per kind.
 
-    If columns are selected, each kind has the selected columns of its layout; a kind without any has
-    no struct and no table. If kinds have parents, each file needs its own decoder
-    (``of_file``).
+    If columns are selected, each kind has the selected columns of its layout; a kind without any
+    has no struct and no table. If kinds have parents, each file needs its own decoder
+    (``of_file``), which remembers the last record of each kind.
     """
 
     def __init__(
@@ -161,9 +165,9 @@ class KindsDecoder:
         )
 
     def of_file(self, path: str) -> KindsDecoder:
-        """Return a decoder for one file.
+        """Return the decoder for the records of one file.
 
-        If kinds have parents, it remembers the last record of each kind, so files cannot share it.
+        It is a copy if kinds have parents, because files cannot share the ids of parent records.
         """
         if not self._chains:
             return self
@@ -255,7 +259,10 @@ class KindsDecoder:
     def tables(
         self, records: RecordBytes, only: str | None = None
     ) -> Iterator[tuple[str, pa.RecordBatch]]:
-        """Decode the records of each kind into its table, or only the records of the kind ``only``."""
+        """Decode the records of each kind into its table, and yield kinds that have records.
+
+        With ``only``, the table of that kind is yielded alone, and also if it has no rows.
+        """
         chosen = self._choose_rows(records)
         decoded = []
         for name in self._with_rows:
@@ -289,7 +296,10 @@ class KindsDecoder:
     def _id_columns(
         self, records: RecordBytes, kinds: Longs, rows: Longs
     ) -> tuple[list[pa.Array], Longs | None]:
-        """Return the id columns, and the state after these records."""
+        """Return the id columns of the records ``rows``, and the state after them.
+
+        If no kind has a parent, these are [] and None.
+        """
         if not self._chains:
             return [], None
         ids = self.ids or RecordIds("", self._chains)
@@ -301,9 +311,10 @@ class KindsDecoder:
             self.ids.advance(state)
 
     def faults(self, records: RecordBytes, only: str | None = None) -> Iterator[FaultyRecords]:
-        """Yield the records of each kind (or of one kind) in parts, each with its problems.
+        """Yield the records of each kind (or of the kind ``only``) in parts, with their problems.
 
-        Records of unknown kind are yielded too.
+        If any records are of unknown kind, all records are yielded first, under the name "", with
+        this problem.
         """
         _, bad, kind = self._chosen(records)
         unknown = bad | ((kind < 0) & (not self._kinds.others))
@@ -447,7 +458,7 @@ class SegmentDecoder:
         return self._kinds.piece_end(records, row)
 
     def of_file(self, path: str) -> SegmentDecoder:
-        """Return a decoder for one file. See ``KindsDecoder.of_file``."""
+        """Return the decoder for one kind of records of one file. See ``KindsDecoder.of_file``."""
         return SegmentDecoder(self._kinds.of_file(path), self.name)
 
     def batches(self, records: RecordBytes) -> Iterator[pa.RecordBatch]:
@@ -458,7 +469,7 @@ class SegmentDecoder:
     def faults(self, records: RecordBytes) -> Iterator[FaultyRecords]:
         """Yield the records of this kind in parts, each with its problems.
 
-        Records of unknown kind are yielded too.
+        Records of unknown kind are yielded too, as by ``KindsDecoder.faults``.
         """
         return self._kinds.faults(records, self.name)
 
@@ -479,7 +490,10 @@ def _not_blank(errors: pa.Array) -> Mask:
 def _own_columns(
     layouts: Mapping[str, CopybookLayout], options: RecordOptions
 ) -> dict[str, tuple[str, ...] | None]:
-    """Return the selected columns that each layout has. Raises OptionError if no layout has a column."""
+    """Return the selected columns that each kind's layout has (None: all columns are selected).
+
+    Raises OptionError if a selected column is in no layout.
+    """
     columns = options.columns
     if columns is None:
         return dict.fromkeys(layouts)

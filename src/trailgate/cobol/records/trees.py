@@ -1,4 +1,4 @@
-"""Flatten columns of structs and lists into one column per item, for writing.
+"""Flatten columns of structs and lists into one column per copybook item, for writing records.
 
 This is the reverse of how ``fields`` builds structs and lists. A list must have as many elements as
 the record's counter states. Missing members and elements become NULL.
@@ -26,10 +26,10 @@ def is_tree(kinds: Mapping[str, pa.DataType]) -> bool:
 
 @dataclass(slots=True)
 class TreeColumns:
-    """The flat columns by name, and the lengths of the lists, in the order of ``_lists_of``.
+    """The flat columns of a record's structs and lists by name, and the lengths of its lists.
 
-    For each list, ``lengths`` has a column with its length in each record, or None if the list has
-    no column. A length is NULL if the list is NULL.
+    For each list, in the order of ``_lists_of``, ``lengths`` has a column with its length in each
+    record, or None if the list has no column. A length is NULL if the list is NULL.
     """
 
     columns: dict[str, pa.Array] = member(default_factory=dict)
@@ -116,7 +116,7 @@ def _members_of(node: ItemNode, selected: frozenset[str] | None) -> list[tuple[s
 
 
 def _lists_of(node: ItemNode) -> Iterator[RepeatedItem]:
-    """Yield the lists of a tree in the order in which their columns are added."""
+    """Yield the OCCURS lists of a record in the order in which ``TreeColumns`` adds them."""
     if isinstance(node, RepeatedItem):
         yield node
         for element in node.elements:
@@ -142,7 +142,7 @@ def is_list(data_type: pa.DataType) -> bool:
 
 
 def _element(values: pa.Array, index: int) -> pa.Array:
-    """Return element ``index`` of each list, or NULL if the list is shorter."""
+    """Return element ``index`` of each list of a column, or NULL if the list is shorter."""
     if pa.types.is_fixed_size_list(values.type):
         values = values.cast(pa.list_(values.type.value_type))
     # A NULL list has no elements, so the mask below also covers it.
