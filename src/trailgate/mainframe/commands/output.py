@@ -1,4 +1,7 @@
-"""Print ``trailgate records --verify``: bad fields by reason with their first examples, and policy counts."""
+"""Print the output of ``trailgate records``: the report of ``--verify``, and rows of several kinds.
+
+The report shows bad fields by reason with their first examples, and policy counts.
+"""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ def write_part(job: ParquetJob, number: int, part: RecordSplit) -> WrittenPart:
 def _group(
     batches: Iterator[tuple[str, pa.RecordBatch]], schemas: Mapping[str, pa.Schema]
 ) -> Iterator[tuple[str, pa.Table]]:
-    """Yield tables of about a row group's size.
+    """Combine batches of records into Parquet row groups, each with the name of its table.
 
     Batches are collected per table. Whenever all collected batches reach ``ROW_GROUP_BYTES``, the
     largest table is yielded.

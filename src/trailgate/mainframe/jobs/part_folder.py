@@ -36,7 +36,7 @@ COMPLETED: Final = (
 
 @dataclass(frozen=True, slots=True)
 class WrittenPart:
-    """A part of a new folder that a task has written: one file for each table with rows.
+    """A part of a new folder that a task has written: at most one file for each table.
 
     In an object store the files are uploads that are not completed yet.
     """
@@ -48,7 +48,7 @@ class WrittenPart:
 
 @dataclass(frozen=True, slots=True)
 class PartFolder:
-    """A new folder that one run publishes. It can be pickled.
+    """A new folder of Parquet or record files that one run publishes. It can be pickled.
 
     On a local disk, only one run can create the file that marks the folder as complete. In an
     object store, any number of runs may upload at the same time; the first to create the folder's
@@ -116,7 +116,10 @@ class PartFolder:
         return self.names[number] if self.names else f"part-{number:05d}-{self.run}{self.ending}"
 
     def publish(self, parts: Iterable[WrittenPart]) -> None:
-        """Give all parts their final names, and mark the folder as complete."""
+        """Give the files of all parts their final names, and mark the folder as complete.
+
+        Raises StorageError if another run has published the folder since ``check_new``.
+        """
         # Another run has published since ``check_new``; state() raises a clearer error if so.
         if not self.backend.appends and self._has_files():
             self.backend.state()

@@ -1,6 +1,6 @@
 """Read files of copybook records as Arrow batches (docs/copybook.md).
 
-``CopybookOptions`` turns the options (``record_options``) into one frozen value, which Python,
+``CopybookOptions`` turns the options (``jobs/options.py``) into one frozen value, which Python,
 Spark and the command line share. Files are read in splits: a split yields the bytes of records, and
 a decoder turns these into batches.
 """
@@ -107,7 +107,9 @@ _MOST_CHUNK: Final = 32 << 20
 class CopybookOptions:
     """The options for reading copybook records, and their layouts.
 
-    They are pickled together, so Spark's workers do not read the copybook.
+    They are pickled together, so Spark's workers do not read the copybook. ``record`` is the record
+    or segment to read. If the files have several ``kinds`` of records, ``segment`` is the only kind
+    to read (None: all). ``records`` are the options for decoding.
     """
 
     layouts: tuple[CopybookLayout, ...]
@@ -225,10 +227,10 @@ class CopybookOptions:
         return chosen
 
     def only(self, names: Sequence[str]) -> Self:
-        """Return the options for reading only some columns of the schema, so that the others are not decoded.
+        """Return the options for reading only some columns of the schema; others are not decoded.
 
-        With several kinds of records all columns are decoded, unless a single segment without
-        children is read.
+        With several kinds of records, all columns are decoded unless one kind without children is
+        read, and also if a column would get a different name without the others.
         """
         added = {ERRORS_COLUMN, FILE_COLUMN, ID_COLUMN, *self.records.all_added}
         columns = tuple(name for name in names if name not in added and not is_level_column(name))
@@ -308,7 +310,10 @@ def _check_nesting(given: Mapping[str, Any]) -> None:
 
 
 def _dialect(options: Mapping[str, Any]) -> CobolDialect:
-    """Return the dialect: the options that are set, and the compiler's defaults for the others."""
+    """Return the COBOL dialect of the copybooks: stated options, else the compiler's defaults.
+
+    For lines that end with a line feed, the default code page is ASCII.
+    """
     stated = {name: options[name] for name in _DIALECT if options[name] is not None}
     if options["record_format"] is FrameKind.LINE and options["delimiter"] in _ASCII_ENDS:
         # Lines that end with a line feed are ASCII: EBCDIC lines end with X'15' or X'25'.
@@ -346,7 +351,10 @@ def _rename_items(options: Mapping[str, Any], names: ItemNames) -> dict[str, Any
 
 
 def _layouts(options: Mapping[str, Any], dialect: CobolDialect) -> list[CopybookLayout]:
-    """Parse the copybooks. Raises OptionError if two of them have a record with the same name."""
+    """Parse the copybooks that the options name, and return the layouts of all records.
+
+    Raises OptionError if two copybooks have a record with the same name.
+    """
     paths, text = options["copybook"], options["copybook_text"]
     if (not paths) == (text is None):
         raise OptionError("one of the options copybook and copybookText is required")
@@ -418,7 +426,7 @@ def _known_counts(
 def _with_code_page(
     field: CopybookField, pages: Mapping[str, str], around: str | None
 ) -> CopybookField:
-    """Return a field with its code page, which also applies to the items inside it."""
+    """Return a copybook field with its code page, which also applies to the items inside it."""
     page = pages.get(field.name.upper())
     # An item without an entry takes the page of the group around it. Unicode text has its own pages.
     if page is None and around is not None and not has_own_code_pages(field, around):
@@ -481,7 +489,10 @@ def read_splits(
 def read_copybook_split(
     split: RecordSplit, options: CopybookOptions, decoder: Decoder, first: int = 0
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the records of one split as Arrow batches."""
+    """Yield the records of one split as Arrow batches.
+
+    At least ``first`` rows are yielded before later records are decoded.
+    """
     decoder = decoder.of_file(split.file.path)
     try:
         for records in decoder.whole(records_of_split(split, options, decoder.tally)):
@@ -497,7 +508,8 @@ def read_tables(
 ) -> Iterator[tuple[str, pa.RecordBatch]]:
     """Yield the records of one split as Arrow batches, each with the name of its table.
 
-    Each kind of record has a table; otherwise the name is "".
+    Each kind of record has a table. If the files have one kind, or one kind is read (``segment``),
+    the name is "".
     """
     if not isinstance(decoder, KindsDecoder):
         yield from (("", batch) for batch in read_copybook_split(split, options, decoder))
@@ -549,7 +561,7 @@ def _chunk_bytes(length: int) -> int:
 def records_of_split(
     split: RecordSplit, options: CopybookOptions, tally: PolicyCounts
 ) -> Iterator[RecordBytes]:
-    """Yield the undecoded records of one split.
+    """Yield the undecoded records of one split of a record file, a chunk at a time.
 
     ``tally`` counts records that were skipped because of their length.
     """
@@ -568,7 +580,7 @@ def records_of_split(
 
 
 def _batches(decoder: Decoder, records: RecordBytes, first: int) -> Iterator[pa.RecordBatch]:
-    """Yield batches of records. The ``first`` rows are yielded before later records are decoded.
+    """Decode records to batches. The ``first`` rows are yielded before later records are decoded.
 
     Pieces start with ``first`` records and double while they contain no rows. If a larger piece has
     an error, it is decoded again in smaller ones.

@@ -107,7 +107,7 @@ class VerifyFindings:
     error: TrailgateError | None = None
 
     def add(self, part: FaultyRecords) -> None:
-        """Count the bad fields of some records."""
+        """Count the bad fields of a chunk of records, and keep the first examples."""
         bad = np.zeros(len(part.records), bool)
         for fault in part.faults:
             bad |= fault.rows
@@ -230,7 +230,7 @@ def prepare_verify(
 
 
 def _work(file: RecordFile, options: CopybookOptions, split_bytes: int) -> FileWork:
-    """Plan the splits of a file.
+    """Plan the splits in which a record file is verified.
 
     If a file of fixed-length records ends inside a record, the complete records are planned, and
     the error is stored.

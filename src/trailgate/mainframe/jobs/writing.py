@@ -89,7 +89,7 @@ class WritingKeywords(RecordKeywords, total=False):
 
 
 def _nulls(text: str) -> dict[Usage, NullAs]:
-    """Parse ``TYPE=VALUE, TYPE=VALUE``. A value without a type applies to all types."""
+    """Parse the option ``nulls``: ``TYPE=VALUE, TYPE=VALUE``, or a value for all types."""
     return null_policies(read_pairs(text, "TYPE=VALUE") if "=" in text else {"*": text})
 
 
@@ -114,7 +114,7 @@ WRITING: Final = Options("copybook", (*OPTIONS, *OWN))
 
 
 class BatchEncoder(Protocol):
-    """The interface of encoders: they convert columns in batches to copybook records."""
+    """The interface of record encoders: they convert batches of columns to copybook records."""
 
     def encode(self, columns: pa.RecordBatch) -> RecordBytes:
         """Encode a batch of rows as records. Raises EncodeError with record and field."""
@@ -238,10 +238,10 @@ def write_to(
 
 @contextmanager
 def new_file(path: Address) -> Iterator[IO[bytes]]:
-    """Open a new record file, which gets its final name if the block ends without an error.
+    """Context manager that opens a new record file under a temporary name.
 
-    If the block raises an error, no file remains. Raises StorageError if the file exists, and
-    OptionError if the path is not suitable.
+    If the block ends without an error, the file gets its final name; otherwise it is deleted.
+    Raises StorageError if the file exists, and OptionError if the path is not suitable.
     """
     if codec_of(str(path)) is not None:
         raise OptionError(
@@ -269,7 +269,7 @@ def new_file(path: Address) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def _storage_errors(path: Address) -> Iterator[None]:
-    """Convert errors of the store to StorageError."""
+    """Context manager that converts errors of the store of a record file to StorageError."""
     try:
         yield
     except OSError as error:
@@ -342,7 +342,8 @@ def rows_of(path: Addresses, options: WritingOptions) -> Iterator[pa.RecordBatch
     """Read the rows of Parquet files or JSON lines, so that they can be written as records.
 
     In JSON, bytes are hex digits, and missing values are NULL. Raises StorageError if there are no
-    such files. If the folder has a subfolder for each kind of record, the error's hint names one.
+    such files. If the folder only has a subfolder for each kind of record, the error's hint names
+    one of them.
     """
     schema = pa.schema(map(_in_json, options.records.decoder().schema))
     try:
@@ -365,7 +366,7 @@ def _kind_folders(path: Addresses, options: CopybookOptions) -> list[str]:
 
 
 def _in_json(field: pa.Field) -> pa.Field:
-    """Return a field with strings in place of bytes, because JSON has no bytes."""
+    """Return a column's field with strings in place of bytes, because JSON has no bytes."""
     kind = field.type
     if pa.types.is_struct(kind):
         return field.with_type(pa.struct(list(map(_in_json, kind))))

@@ -52,7 +52,7 @@ def read_records(
 
 
 class _Sums(AccumulatorParam[PolicyTally]):  # type: ignore[misc]  # pyspark's types are not followed
-    """Adds the counts of tasks for a Spark accumulator."""
+    """Adds up the policy counts of tasks, for the Spark accumulator of ``record_counts``."""
 
     def zero(self, value: PolicyTally) -> PolicyTally:
         """Return the initial value for a task."""

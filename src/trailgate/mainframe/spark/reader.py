@@ -68,14 +68,14 @@ class CopybookReader(PartitionReader, DataSourceReader):  # type: ignore[misc]  
         return [InputPartition(own) for own in pack_splits(splits, options.split_bytes)]
 
     def rows(self, part: tuple[RecordSplit, ...]) -> Iterator[pa.RecordBatch]:
-        """Yield the records of a partition's splits."""
+        """Yield the records of a partition's splits as Arrow batches."""
         for batch in read_splits(part, self._options, self._options.decoder()):
             yield batch.select(self._names)
 
     def counted_rows(
         self, part: tuple[RecordSplit, ...], counts: Accumulator[PolicyTally]
     ) -> Iterator[pa.RecordBatch]:
-        """Yield the records of a partition's splits.
+        """Yield the records of a partition's splits, and count the applied policies.
 
         Before each batch, its policy counts are added to ``counts``.
         """
