@@ -140,7 +140,7 @@ class RowLayout:
         return list(flow_parts([first, *_remove_padding(rest)], self._width or 0))
 
     def _fits(self, parts: Sequence[PaintedText]) -> bool:
-        """Return whether each cell fits its column."""
+        """Return whether each cell of a head fits its column; False if there are no columns."""
         return bool(self._widths) and all(
             display_width(part.text) <= width
             for part, width in zip(parts, self._widths, strict=True)
