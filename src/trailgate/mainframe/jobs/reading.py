@@ -1,8 +1,8 @@
 """Read files of copybook records as Arrow batches (docs/copybook.md).
 
-``CopybookOptions`` turns the options (``jobs/options.py``) into one frozen value, which Python,
-Spark and the command line share. Files are read in splits: a split yields the bytes of records, and
-a decoder turns these into batches.
+``CopybookOptions`` turns the options (``mainframe/jobs/options.py``) into one frozen value, which
+Python, Spark and the command line share. Files are read in splits: a split yields the bytes of
+records, and a decoder turns these into batches.
 """
 
 from __future__ import annotations
