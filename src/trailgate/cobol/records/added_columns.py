@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from trailgate.arrays import Longs
-from trailgate.cobol.records.fields import RecordBytes
+from trailgate.cobol.records.record_bytes import RecordBytes
 from trailgate.columnar.gather import gather
 from trailgate.errors import DecodeError
 

@@ -27,7 +27,7 @@ from trailgate.cobol.copybook.items import (
     place_items,
 )
 from trailgate.cobol.copybook.layouts import CopybookField, CopybookLayout, Occurs
-from trailgate.cobol.records.fields import (
+from trailgate.cobol.records.record_bytes import (
     ChunkFindings,
     FieldFault,
     RecordBytes,

@@ -27,8 +27,8 @@ from trailgate.cobol.copybook.items import (
 from trailgate.cobol.copybook.layouts import CopybookField, CopybookLayout
 from trailgate.cobol.records.added_columns import make_added_columns
 from trailgate.cobol.records.counters import CounterReader
-from trailgate.cobol.records.described import describe_flat, describe_tree
-from trailgate.cobol.records.fields import (
+from trailgate.cobol.records.item_metadata import describe_flat, describe_tree
+from trailgate.cobol.records.record_bytes import (
     ChunkFindings,
     FaultyRecords,
     FieldFault,

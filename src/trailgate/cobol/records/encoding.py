@@ -30,7 +30,7 @@ from trailgate.cobol.copybook.items import (
 from trailgate.cobol.copybook.layouts import CopybookField, CopybookLayout, Usage
 from trailgate.cobol.records.added_columns import RAW_COLUMN
 from trailgate.cobol.records.counters import counts_of
-from trailgate.cobol.records.fields import RecordBytes
+from trailgate.cobol.records.record_bytes import RecordBytes
 from trailgate.cobol.records.framing import FrameKind, Framing, find_frames, word_width
 from trailgate.cobol.records.kept_bytes import OriginalBytes
 from trailgate.cobol.records.kernels import DATA, DESCRIPTOR
@@ -41,7 +41,7 @@ from trailgate.cobol.records.record_options import (
     DependingLength,
     RecordOptions,
 )
-from trailgate.cobol.records.trees import is_tree, tree_columns
+from trailgate.cobol.records.struct_columns import is_tree, tree_columns
 from trailgate.cobol.values.codec import BlankPolicy, Encoder
 from trailgate.cobol.values.codecs import encoder
 from trailgate.columnar.code_pages import code_page

@@ -17,7 +17,7 @@ from trailgate.arrays import Longs, Mask, Octets
 from trailgate.cobol.copybook.layouts import CopybookLayout
 from trailgate.cobol.records.added_columns import RAW_COLUMN
 from trailgate.cobol.records.decoding import RecordDecoder
-from trailgate.cobol.records.fields import records_at
+from trailgate.cobol.records.record_bytes import records_at
 from trailgate.cobol.records.record_options import (
     BadFieldPolicy,
     ColumnShape,

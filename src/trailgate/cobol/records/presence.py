@@ -15,7 +15,7 @@ import numpy as np
 from trailgate.arrays import Mask
 from trailgate.cobol.copybook.items import PlacedItem
 from trailgate.cobol.copybook.layouts import CopybookField, Usage
-from trailgate.cobol.records.fields import (
+from trailgate.cobol.records.record_bytes import (
     CUT_OFF,
     CUT_REDEFINED,
     ChunkFindings,

@@ -22,7 +22,7 @@ from trailgate.arrays import Longs, Mask
 from trailgate.cobol.copybook.layouts import CopybookField, CopybookLayout, Usage
 from trailgate.cobol.records.added_columns import FILE_COLUMN, make_added_columns, make_added_fields
 from trailgate.cobol.records.decoding import RecordDecoder, names_of_columns
-from trailgate.cobol.records.fields import (
+from trailgate.cobol.records.record_bytes import (
     ERROR,
     FaultyRecords,
     FieldFault,
@@ -40,7 +40,7 @@ from trailgate.cobol.records.record_options import (
     RecordOptions,
     TrailingBytesPolicy,
 )
-from trailgate.cobol.records.segments import find_layout
+from trailgate.cobol.records.redefined_segments import find_layout
 from trailgate.cobol.values.codec import (
     BlankPolicy,
     FaultExplanation,

@@ -24,7 +24,7 @@ from trailgate.cobol.copybook.names import ItemNames
 from trailgate.cobol.copybook.reader import read_copybook
 from trailgate.cobol.records.added_columns import FILE_COLUMN, NUMBER_COLUMN, OFFSET_COLUMN
 from trailgate.cobol.records.decoding import RecordDecoder
-from trailgate.cobol.records.fields import PolicyCounts, RecordBytes, records_at
+from trailgate.cobol.records.record_bytes import PolicyCounts, RecordBytes, records_at
 from trailgate.cobol.records.framing import FrameKind, Framing
 from trailgate.cobol.records.indicators import BITS
 from trailgate.cobol.records.kind_rules import RecordKinds
@@ -42,7 +42,7 @@ from trailgate.cobol.records.record_options import (
     ShortRecordPolicy,
     TrailingBytesPolicy,
 )
-from trailgate.cobol.records.segments import find_layout
+from trailgate.cobol.records.redefined_segments import find_layout
 from trailgate.cobol.values.codec import ValueOptions
 from trailgate.cobol.values.text import has_own_code_pages
 from trailgate.errors import OptionError, TrailgateError, Where, did_you_mean, mask_logins
@@ -55,7 +55,7 @@ from trailgate.mainframe.files.record_files import (
     plan_record_splits,
     read_record_split,
 )
-from trailgate.mainframe.framing import check_formats, framing_of, skip_named_ends
+from trailgate.mainframe.framing_options import check_formats, framing_of, skip_named_ends
 from trailgate.mainframe.jobs.ascii_note import warn_of_ascii
 from trailgate.mainframe.jobs.option_texts import load_kinds
 from trailgate.mainframe.jobs.options import COLUMN_OPTIONS, OPTIONS, RecordKeywords, with_base

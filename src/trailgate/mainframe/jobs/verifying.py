@@ -17,7 +17,7 @@ import numpy as np
 
 from trailgate.arrays import Longs
 from trailgate.cobol.copybook.items import UNPLACED
-from trailgate.cobol.records.fields import FaultyRecords, FieldFault, PolicyTally, RecordBytes
+from trailgate.cobol.records.record_bytes import FaultyRecords, FieldFault, PolicyTally, RecordBytes
 from trailgate.cobol.records.framing import FrameKind
 from trailgate.cobol.records.record_options import BadFieldPolicy
 from trailgate.cobol.values.codec import FaultReason

@@ -25,14 +25,14 @@ from trailgate.cobol.records.encoding import (
     count_in_complete_blocks,
     frame_records,
 )
-from trailgate.cobol.records.fields import RecordBytes, records_of_length
+from trailgate.cobol.records.record_bytes import RecordBytes, records_of_length
 from trailgate.cobol.records.framing import FrameKind, encode_file_header
 from trailgate.cobol.records.kinds_encoding import KindsEncoder
 from trailgate.cobol.records.nested_encoding import NestedEncoder
 from trailgate.cobol.records.nested_kinds import ChildRecords, NestedDecoder
 from trailgate.cobol.records.nulls import NullAs, null_policies
 from trailgate.cobol.records.record_kinds import KindsDecoder
-from trailgate.cobol.records.segments import SegmentLength, find_layout, find_layout_to_write
+from trailgate.cobol.records.redefined_segments import SegmentLength, find_layout, find_layout_to_write
 from trailgate.columnar.gather import gather_objects
 from trailgate.errors import (
     EncodeError,
@@ -43,7 +43,7 @@ from trailgate.errors import (
     mask_logins,
 )
 from trailgate.mainframe.files.row_files import find_row_files, read_rows
-from trailgate.mainframe.framing import check_formats
+from trailgate.mainframe.framing_options import check_formats
 from trailgate.mainframe.jobs.option_texts import read_pairs
 from trailgate.mainframe.jobs.options import OPTIONS, RecordKeywords, with_base
 from trailgate.mainframe.jobs.part_folder import PartFolder, WrittenPart, part_folder

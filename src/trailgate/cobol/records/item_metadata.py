@@ -19,7 +19,7 @@ from trailgate.cobol.copybook.items import (
     columns_below,
 )
 from trailgate.cobol.copybook.layouts import CopybookField
-from trailgate.cobol.records.trees import named_members
+from trailgate.cobol.records.struct_columns import named_members
 
 
 def item_metadata(field: CopybookField, offset: int | None = None) -> dict[str, str]:

@@ -1,6 +1,6 @@
 """Flatten columns of structs and lists into one column per copybook item, for writing records.
 
-This is the reverse of how ``fields`` builds structs and lists. A list must have as many elements as
+This is the reverse of how ``record_bytes`` builds structs and lists. A list must have as many elements as
 the record's counter states. Missing members and elements become NULL.
 """
 
