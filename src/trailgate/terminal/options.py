@@ -122,12 +122,12 @@ def position_in(files: Sequence[TrailFile], text: str | None) -> str | None:
     return f"{first}:{int(text, 16 if 'x' in text else 10)}"
 
 
-def named_fields(given: Any, *others: str) -> dict[str, Any]:
-    """Return the fields of a dataclass of options by name, except for the fields named in ``others``."""
+def named_fields(given: Any, *excluded: str) -> dict[str, Any]:
+    """Return the fields of a dataclass of options by name, except those named in ``excluded``."""
     return {
         field.name: getattr(given, field.name)
         for field in fields(given)
-        if field.name not in others
+        if field.name not in excluded
     }
 
 

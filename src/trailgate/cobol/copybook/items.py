@@ -140,7 +140,7 @@ def place_items(
     """
     counted = counter_keys(layout) if read else frozenset()
     walk = _Walk(layout, None if names is None else iter(names), counted, read, real)
-    node, extent = walk.all_of(layout.root, _Distance(0), _Around())
+    node, extent = walk.place_all(layout.root, _Distance(0), _Around())
     return PlacedItems(node, tuple(walk.bad_counts), extent.bytes, _known(extent.depends))
 
 
@@ -280,7 +280,7 @@ class _Walk:
     bad_counts: list[BadCount] = member(default_factory=list)
     columns: int = 0
 
-    def all_of(
+    def place_all(
         self, field: CopybookField, at: _Distance, around: _Around
     ) -> tuple[ItemNode, _Distance]:
         """Place all occurrences of a field at ``at``.
@@ -288,7 +288,7 @@ class _Walk:
         Returns the node, and the number of bytes that the occurrences occupy.
         """
         if field.occurs is None:
-            return self.one_of(field, at, around)
+            return self.place_one(field, at, around)
         count, bad, depends = self._count(field, field.occurs, at, around.active)
         around = around._replace(depends=around.depends | depends)
         elements = []
@@ -296,7 +296,7 @@ class _Walk:
         for index in range(field.occurs.most):
             exists = None if count is None else count > index
             begin = at.plus(*extent)
-            node, size = self.one_of(field, begin, around.element(index, exists))
+            node, size = self.place_one(field, begin, around.element(index, exists))
             elements.append(node)
             # An element takes its real size plus the gap to the next one; missing elements take
             # nothing.
@@ -310,7 +310,7 @@ class _Walk:
             extent = extent.plus(0, {field.occurs: bad})
         return RepeatedItem(field, tuple(elements), count, bad), extent
 
-    def one_of(
+    def place_one(
         self, field: CopybookField, at: _Distance, around: _Around
     ) -> tuple[ItemNode, _Distance]:
         """Place one occurrence of a field.
@@ -370,7 +370,7 @@ class _Walk:
             before = saved_at[child.redefines.upper()] if child.redefines else saved
             saved_at[name] = before
             begin = at.plus((child.offset - field.offset) - before.bytes, before.depends)
-            node, extent = self.all_of(child, begin, around)
+            node, extent = self.place_all(child, begin, around)
             members.append(node)
             if not child.redefines:
                 saved = saved.plus(child.extent - extent.bytes, extent.depends)

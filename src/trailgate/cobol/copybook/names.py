@@ -66,7 +66,7 @@ class ItemNames:
             _check_distinct(before, after)
         return renamed_layouts
 
-    def elements(self, layouts: Sequence[CopybookLayout]) -> dict[str, str]:
+    def renamed_columns(self, layouts: Sequence[CopybookLayout]) -> dict[str, str]:
         """Return the new names of flat columns that are named in ``renamed`` but are not items.
 
         An example is ``AMOUNT_1``, one element of the OCCURS item AMOUNT. The keys are the columns'

@@ -112,7 +112,7 @@ class RecordDecoder:
         """Return this decoder, because it can decode any file."""
         return self
 
-    def whole(self, chunks: Iterable[RecordBytes]) -> Iterable[RecordBytes]:
+    def independent_pieces(self, chunks: Iterable[RecordBytes]) -> Iterable[RecordBytes]:
         """Return the chunks unchanged, because records of one layout can be decoded independently."""
         return chunks
 

@@ -136,7 +136,7 @@ class Framing:
         natural = MOST_STATED + int(adjustments[0])
         return natural if self.most is None or self.skips else min(natural, self.most + DESCRIPTOR)
 
-    def others(self, starts: Longs, ends: Longs) -> Mask | None:
+    def find_wrong_lengths(self, starts: Longs, ends: Longs) -> Mask | None:
         """Return a mask of the records whose length is not ``least`` to ``most``, or None if no limits are set."""
         if not self.least and self.most is None:
             return None
@@ -224,7 +224,7 @@ _HEADS: Final[Mapping[FrameKind, int]] = MappingProxyType(
 
 def _check_lengths(data: Octets, frames: RecordFrames, framing: Framing) -> None:
     """Raise DecodeError if a record is shorter or longer than allowed."""
-    bad = framing.others(frames.starts, frames.ends)
+    bad = framing.find_wrong_lengths(frames.starts, frames.ends)
     if bad is not None and not framing.skips and bad.any():
         lengths = frames.ends - frames.starts
         row = int(bad.argmax())

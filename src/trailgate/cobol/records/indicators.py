@@ -33,7 +33,7 @@ class Indicator(NamedTuple):
     item: PlacedItem
     bit: int | None = None
 
-    def absent(self, records: RecordBytes, faults: list[FieldFault]) -> Mask:
+    def find_nulls(self, records: RecordBytes, faults: list[FieldFault]) -> Mask:
         """Return a mask of the records in which the indicator states that its item is NULL.
 
         If the indicator byte is invalid, the record is added to ``faults``, and its item counts as
@@ -61,8 +61,8 @@ class Indicator(NamedTuple):
                     why=FaultReason.INDICATOR,
                 )
             )
-        absent: Mask = np.isin(first, _SET) | odd
-        return absent
+        nulls: Mask = np.isin(first, _SET) | odd
+        return nulls
 
 
 def find_indicators(placed: PlacedItems, names: Mapping[str, str]) -> dict[PlacedItem, Indicator]:

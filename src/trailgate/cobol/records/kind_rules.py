@@ -64,12 +64,12 @@ class RecordKinds:
     """The record kinds of a file, and the fields whose values determine a record's kind.
 
     Records that no rule matches are of the kind ``rest``. If ``rest`` is None, they are skipped if
-    ``others`` is set, and are errors otherwise. ``parents`` maps kinds to their parent kinds.
+    ``skips_others`` is set, and are errors otherwise. ``parents`` maps kinds to their parent kinds.
     """
 
     fields: tuple[str, ...]
     rules: tuple[KindRule, ...]
-    others: bool = False
+    skips_others: bool = False
     rest: str | None = None
     parents: Mapping[str, str] = member(default_factory=dict)
 

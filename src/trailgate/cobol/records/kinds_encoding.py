@@ -20,7 +20,7 @@ from trailgate.cobol.records.encoding import RecordEncoder
 from trailgate.cobol.records.record_bytes import RecordBytes
 from trailgate.cobol.records.kind_rules import RecordKinds
 from trailgate.cobol.records.record_ids import ID_COLUMN, is_level_column
-from trailgate.cobol.records.record_kinds import KIND_COLUMN, KindsDecoder, SegmentDecoder
+from trailgate.cobol.records.record_kinds import KIND_COLUMN, KindsDecoder, SingleKindDecoder
 from trailgate.columnar.gather import gather
 from trailgate.columnar.rows import byte_view
 from trailgate.errors import DecodeError, EncodeError, Where, did_you_mean
@@ -53,7 +53,7 @@ class KindsEncoder:
         only: str | None = None,
     ) -> None:
         self._decoder, self._kinds, self._encoders = decoder, kinds, encoders
-        self._only = None if only is None else SegmentDecoder(decoder, only).name
+        self._only = None if only is None else SingleKindDecoder(decoder, only).name
 
     def encode(self, columns: pa.RecordBatch) -> RecordBytes:
         """Encode a batch of rows of several kinds as records. Raises EncodeError with record and field."""

@@ -48,7 +48,7 @@ class OrphanPolicy(Enum):
 
 
 class NestedDecoder(KindsDecoder):
-    """Decodes trees of records. ``whole`` cuts the input between trees."""
+    """Decodes trees of records. ``independent_pieces`` cuts the input between trees."""
 
     _path = ""
 
@@ -120,7 +120,7 @@ class NestedDecoder(KindsDecoder):
     def _shown_below(self, name: str) -> list[str]:
         return [one for one in self._children[self._numbers[name]] if one in self._shown]
 
-    def whole(self, chunks: Iterable[RecordBytes]) -> Iterator[RecordBytes]:
+    def independent_pieces(self, chunks: Iterable[RecordBytes]) -> Iterator[RecordBytes]:
         """Yield records in pieces of complete trees. Raises DecodeError if a tree exceeds 1 GB."""
         pending: list[RecordBytes] = []
         size = 0
@@ -149,7 +149,7 @@ class NestedDecoder(KindsDecoder):
 
     def _tree_begins(self, records: RecordBytes) -> Longs:
         """Return the indexes of the records at which trees begin."""
-        return np.flatnonzero(np.isin(self._chosen(records)[2], self._ends))
+        return np.flatnonzero(np.isin(self._decode_kinds(records)[2], self._ends))
 
     def _choose_rows(self, records: RecordBytes) -> ChosenRows:
         """Choose the root records as rows, together with all records of their trees."""

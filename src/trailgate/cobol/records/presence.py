@@ -70,7 +70,7 @@ class PresenceFinder:
         usable, filled = self._in_bytes(records, item, findings)
         if indicator is None:
             return Presence(usable, filled)
-        present = ~indicator.absent(records, findings.faults)
+        present = ~indicator.find_nulls(records, findings.faults)
         return Presence(
             # ``usable`` None means all records, and ``filled`` None means none.
             present if usable is None else usable & present,

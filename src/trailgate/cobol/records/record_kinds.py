@@ -214,7 +214,7 @@ class KindsDecoder:
     def _id_fields(self) -> list[pa.Field]:
         return RecordIds.fields(self._chains) if self._chains else []
 
-    def whole(self, chunks: Iterable[RecordBytes]) -> Iterable[RecordBytes]:
+    def independent_pieces(self, chunks: Iterable[RecordBytes]) -> Iterable[RecordBytes]:
         """Return the chunks unchanged, because they can be decoded one after the other."""
         return chunks
 
@@ -316,8 +316,8 @@ class KindsDecoder:
         If any records are of unknown kind, all records are yielded first, under the name "", with
         this problem.
         """
-        _, bad, kind = self._chosen(records)
-        unknown = bad | ((kind < 0) & (not self._kinds.others))
+        _, bad, kind = self._decode_kinds(records)
+        unknown = bad | ((kind < 0) & (not self._kinds.skips_others))
         known = np.flatnonzero((kind >= 0) & ~unknown)
         self._count_skipped(len(records) - int(unknown.sum()) - len(known))
         orphans = self._orphans(kind[known])
@@ -373,11 +373,11 @@ class KindsDecoder:
         Raises DecodeError if a key field is bad, or if a kind is unknown and unknown kinds are not
         skipped.
         """
-        values, bad, kind = self._chosen(records)
+        values, bad, kind = self._decode_kinds(records)
         if bad.any():
             row = int(np.argmax(bad))
             self._strict_key.decode(records.part(row, row + 1))
-        if not self._kinds.others and (kind < 0).any():
+        if not self._kinds.skips_others and (kind < 0).any():
             row = int(np.argmax(kind < 0))
             raise self._unknown_error(records, row, [one[row].as_py() for one in values])
         self._count_skipped(int(np.count_nonzero(kind < 0)))
@@ -387,7 +387,7 @@ class KindsDecoder:
         if skipped:
             self.tally["kinds, *", "skipped", ""] += skipped
 
-    def _chosen(self, records: RecordBytes) -> tuple[list[pa.Array], Mask, Longs]:
+    def _decode_kinds(self, records: RecordBytes) -> tuple[list[pa.Array], Mask, Longs]:
         """Return the key columns, a mask of the records with bad keys, and the kinds as numbers (-1 if unknown)."""
         decoded = self._key.decode(records)
         columns = decoded.columns[: len(self._fields)]
@@ -432,7 +432,7 @@ class KindsDecoder:
         return DecodeError(f"{shown} is not a kind of record", where=where, hint=self._known())
 
 
-class SegmentDecoder:
+class SingleKindDecoder:
     """Decodes the records of one kind into a table, from a file with records of several kinds. Other records are skipped."""
 
     def __init__(self, kinds: KindsDecoder, name: str) -> None:
@@ -449,17 +449,17 @@ class SegmentDecoder:
         """The schema of the table of this kind."""
         return self._kinds.table_schema(self.name)
 
-    def whole(self, chunks: Iterable[RecordBytes]) -> Iterable[RecordBytes]:
-        """Return chunks of records that can be decoded independently. See ``KindsDecoder.whole``."""
-        return self._kinds.whole(chunks)
+    def independent_pieces(self, chunks: Iterable[RecordBytes]) -> Iterable[RecordBytes]:
+        """Yield pieces that can be decoded independently, by the decoder of all kinds."""
+        return self._kinds.independent_pieces(chunks)
 
     def piece_end(self, records: RecordBytes, row: int) -> int:
         """Return the index of the first record from ``row`` on before which the records can be split."""
         return self._kinds.piece_end(records, row)
 
-    def of_file(self, path: str) -> SegmentDecoder:
+    def of_file(self, path: str) -> SingleKindDecoder:
         """Return the decoder for one kind of records of one file. See ``KindsDecoder.of_file``."""
-        return SegmentDecoder(self._kinds.of_file(path), self.name)
+        return SingleKindDecoder(self._kinds.of_file(path), self.name)
 
     def batches(self, records: RecordBytes) -> Iterator[pa.RecordBatch]:
         """Decode the records of this kind into batches of its table."""

@@ -189,7 +189,7 @@ def layout_lengths(
     rules = tuple(_layout_rule(layout, options.dialect) for layout in layouts)
     if kinds is None:
         return RecordLengths(rules[:1])
-    if kinds.others or any(one.high for rule in kinds.rules for one in rule.values):
+    if kinds.skips_others or any(one.high for rule in kinds.rules for one in rule.values):
         problem = (
             "record lengths can only follow from kinds if each kind is chosen by single values"
         )

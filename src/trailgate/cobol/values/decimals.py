@@ -471,7 +471,7 @@ def digit_table(characters: bytes) -> Longs:
     return table
 
 
-def _sign_table(zone: int, *, signed: bool, strict: bool) -> Longs:
+def _zoned_signs(zone: int, *, signed: bool, strict: bool) -> Longs:
     """Build a table that maps each overpunched byte to its digit, plus MINUS if negative; other bytes to WRONG."""
     table = np.full(256, WRONG)
     for minus, characters in _ebcdic_forms(strict) if zone == EBCDIC_ZONE else _ascii_forms(strict):
@@ -500,7 +500,7 @@ def decode_zoned(field: CopybookField, options: ValueOptions) -> Decoder:
     number, form, zone = number_of(field), number_form(field, options), zone_of(field, options)
     separate = _separate_signs(field, options)
     if separate is None:
-        signs = _sign_table(zone, signed=number.signed, strict=options.strict)
+        signs = _zoned_signs(zone, signed=number.signed, strict=options.strict)
     else:
         signs = np.full(256, WRONG)
         # A separate sign byte has no digit: plus is 0, minus is MINUS.
@@ -530,7 +530,7 @@ def could_be_sign(field: CopybookField, options: ValueOptions) -> Mask:
     if separate is not None:
         mask[list(separate)] = True
         return mask
-    mask |= _sign_table(zone, signed=True, strict=False) < WRONG
+    mask |= _zoned_signs(zone, signed=True, strict=False) < WRONG
     mask[[zone | digit for digit in range(10)]] = False
     return mask
 
@@ -581,7 +581,7 @@ def _overpunches(zone: int) -> tuple[Octets, Octets]:
     return digits | np.uint8(0xC0), digits | np.uint8(0xD0)
 
 
-def _signs(*, signed: bool, strict: bool) -> Longs:
+def _packed_signs(*, signed: bool, strict: bool) -> Longs:
     """Build a table that maps the last byte of a packed number to its digit, plus MINUS if negative.
 
     Invalid bytes are mapped to WRONG.
@@ -614,7 +614,7 @@ def decode_packed(field: CopybookField, options: ValueOptions) -> Decoder:
         digit_bytes = DigitBytes(
             _PAIRS,
             base=100,
-            signs=_signs(signed=number.signed, strict=options.strict),
+            signs=_packed_signs(signed=number.signed, strict=options.strict),
             sign_at=field.size - 1,
             sign_base=10,
             most_first=_most_first(2 * field.size - 1, number.digits),

@@ -154,10 +154,11 @@ def _write_records(path: list[str], arguments: RecordsArguments) -> None:
 def _new_file(
     path: list[str], to: str, arguments: RecordsArguments, options: WritingOptions
 ) -> str:
-    from trailgate.mainframe.jobs.writing import rows_of, write_file
+    from trailgate.mainframe.jobs.writing import read_rows_to_write, write_record_file
     from trailgate.terminal.rows import limit_rows
 
-    count = write_file(limit_rows(rows_of(path, options), arguments.limit), to, options)
+    rows = limit_rows(read_rows_to_write(path, options), arguments.limit)
+    count = write_record_file(rows, to, options)
     return count_noun(count, "record")
 
 

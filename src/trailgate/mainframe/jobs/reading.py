@@ -32,7 +32,7 @@ from trailgate.cobol.records.nested_kinds import ChildRecords, NestedDecoder, Or
 from trailgate.cobol.records.record_ids import ID_COLUMN, is_level_column
 from trailgate.cobol.records.record_kinds import (
     KindsDecoder,
-    SegmentDecoder,
+    SingleKindDecoder,
     find_kind_layouts,
 )
 from trailgate.cobol.records.record_options import (
@@ -93,7 +93,7 @@ _DIALECT: Final = (
 _ASCII_ENDS: Final = (None, b"\n", b"\r\n")
 
 
-Decoder = RecordDecoder | KindsDecoder | SegmentDecoder
+Decoder = RecordDecoder | KindsDecoder | SingleKindDecoder
 
 # Each column of a batch has a fixed cost. A batch of long records with the usual number of bytes would
 # have few rows but many columns, so that the cost of a value would grow with the record's length.
@@ -180,9 +180,9 @@ class CopybookOptions:
         if layouts is None:
             layouts = tuple(_layouts(given, dialect))
         layouts = _with_pages(layouts, given["code_pages"])
-        elements = names.elements(layouts)
+        renamed = names.renamed_columns(layouts)
         if (given["shape"] or shape) is ColumnShape.TREE:
-            _check_elements(given, elements)
+            _check_elements(given, renamed)
         layouts, given = names.layouts(layouts), _rename_items(given, names)
         values = _value_options(given, dialect)
         # The length of fixed records includes trailing bytes, so these are dropped by default. Lines are
@@ -204,7 +204,7 @@ class CopybookOptions:
                 *(column for name, column in _ADDED.items() if given[name]),
                 *given["partitions"],
             ),
-            renamed=elements,
+            renamed=renamed,
             counts=_known_counts(given["count_map"], names, layouts),
         )
         # After the records' options, whose items may also be in the header or trailer; before the
@@ -275,7 +275,7 @@ class CopybookOptions:
         kinds = KindsDecoder(*arguments)
         if self.children is ChildRecords.NESTED:
             kinds = NestedDecoder(*arguments, orphans=self.orphans)
-        return kinds if self.segment is None else SegmentDecoder(kinds, self.segment)
+        return kinds if self.segment is None else SingleKindDecoder(kinds, self.segment)
 
 
 def _check_elements(given: Mapping[str, Any], renamed: Iterable[str]) -> None:
@@ -495,7 +495,7 @@ def read_copybook_split(
     """
     decoder = decoder.of_file(split.file.path)
     try:
-        for records in decoder.whole(records_of_split(split, options, decoder.tally)):
+        for records in decoder.independent_pieces(records_of_split(split, options, decoder.tally)):
             for batch in _batches(decoder, records, first):
                 first = max(0, first - batch.num_rows)
                 yield batch
@@ -516,7 +516,7 @@ def read_tables(
         return
     decoder = decoder.of_file(split.file.path)
     try:
-        for records in decoder.whole(records_of_split(split, options, decoder.tally)):
+        for records in decoder.independent_pieces(records_of_split(split, options, decoder.tally)):
             yield from decoder.tables(records)
     except TrailgateError as error:
         raise error.with_place(source=split.file.path) from None
@@ -572,10 +572,10 @@ def records_of_split(
             chunk.data, chunk.starts, chunk.ends, first=chunk.first, base=chunk.base
         )
         records = replace(records, texts=texts, places=chunk.places)
-        others = framing.others(records.starts, records.ends) if framing.skips else None
-        if others is not None and others.any():
-            tally["otherLengths=skip", "skipped", ""] += int(np.count_nonzero(others))
-            records = records.without(others)
+        wrong = framing.find_wrong_lengths(records.starts, records.ends) if framing.skips else None
+        if wrong is not None and wrong.any():
+            tally["otherLengths=skip", "skipped", ""] += int(np.count_nonzero(wrong))
+            records = records.without(wrong)
         yield records
 
 

@@ -266,7 +266,7 @@ def verify_splits(
         # Count from 0 if the number is unknown; ``join`` adds the number of earlier records.
         known = replace(split, first=split.first or 0)
         try:
-            for records in decoder.whole(records_of_split(known, job.options, tally)):
+            for records in decoder.independent_pieces(records_of_split(known, job.options, tally)):
                 _verify(findings, decoder, records)
                 if progress is not None and split.file.codec is None and len(records):
                     progress(done + int(records.offsets[-1]), total)

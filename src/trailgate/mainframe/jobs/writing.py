@@ -193,7 +193,7 @@ def _no_rows(schema: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([pa.array([], field.type) for field in schema], schema=schema)
 
 
-def write_to(
+def write_batches(
     batches: Iterable[pa.RecordBatch], file: IO[bytes], options: WritingOptions, source: str
 ) -> int:
     """Write batches of rows as records into an open file. Returns the number of records.
@@ -292,7 +292,7 @@ def write_records(
     remains.
     """
     chosen = WritingOptions.of({"copybook": copybook, **options})
-    return write_file(batches_of(batches), path, chosen)
+    return write_record_file(batches_of(batches), path, chosen)
 
 
 def batches_of(given: Any) -> Iterator[pa.RecordBatch]:
@@ -331,14 +331,16 @@ def _checked_batches(given: Iterable[Any]) -> Iterator[pa.RecordBatch]:
             raise OptionError(problem, hint=_ROWS_HINT)
 
 
-def write_file(batches: Iterable[pa.RecordBatch], path: Address, options: WritingOptions) -> int:
+def write_record_file(
+    batches: Iterable[pa.RecordBatch], path: Address, options: WritingOptions
+) -> int:
     """Write columns as a new file of records, like ``write_records``, but with parsed options."""
     options.encoder()  # only to raise errors before the file is created
     with new_file(path) as file:
-        return write_to(batches, file, options, str(path))
+        return write_batches(batches, file, options, str(path))
 
 
-def rows_of(path: Addresses, options: WritingOptions) -> Iterator[pa.RecordBatch]:
+def read_rows_to_write(path: Addresses, options: WritingOptions) -> Iterator[pa.RecordBatch]:
     """Read the rows of Parquet files or JSON lines, so that they can be written as records.
 
     In JSON, bytes are hex digits, and missing values are NULL. Raises StorageError if there are no
@@ -399,7 +401,7 @@ class WritingJob:
             yield from filled
 
         with self.folder.part(number, attempt=attempt) as (file, files):
-            rows = write_to(all_batches(), file, self.options, self.folder.part_name(number))
+            rows = write_batches(all_batches(), file, self.options, self.folder.part_name(number))
         return WrittenPart(rows, tuple(files))
 
 
