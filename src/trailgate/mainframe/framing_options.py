@@ -21,7 +21,11 @@ from trailgate.cobol.records.record_lengths import (
     parse_length_expression,
 )
 from trailgate.cobol.records.record_options import DependingLength
-from trailgate.cobol.records.redefined_segments import SegmentLength, find_layout, find_layout_to_write
+from trailgate.cobol.records.redefined_segments import (
+    SegmentLength,
+    find_layout,
+    find_layout_to_write,
+)
 from trailgate.cobol.values.codec import ValueOptions
 from trailgate.errors import OptionError
 from trailgate.options import Options

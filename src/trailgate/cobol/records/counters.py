@@ -27,14 +27,9 @@ from trailgate.cobol.copybook.items import (
     place_items,
 )
 from trailgate.cobol.copybook.layouts import CopybookField, CopybookLayout, Occurs
-from trailgate.cobol.records.record_bytes import (
-    ChunkFindings,
-    FieldFault,
-    RecordBytes,
-    copy_items,
-    count_bytes_present,
-)
+from trailgate.cobol.records.field_faults import ChunkFindings, FieldFault
 from trailgate.cobol.records.presence import find_usable_rows
+from trailgate.cobol.records.record_bytes import RecordBytes, copy_items, count_bytes_present
 from trailgate.cobol.records.record_options import (
     BadFieldPolicy,
     DependingLength,

@@ -27,32 +27,32 @@ from trailgate.cobol.copybook.items import (
 from trailgate.cobol.copybook.layouts import CopybookField, CopybookLayout
 from trailgate.cobol.records.added_columns import make_added_columns
 from trailgate.cobol.records.counters import CounterReader
-from trailgate.cobol.records.item_metadata import describe_flat, describe_tree
-from trailgate.cobol.records.record_bytes import (
+from trailgate.cobol.records.field_faults import (
     ChunkFindings,
     FaultyRecords,
     FieldFault,
-    PolicyCounts,
-    PolicyTally,
-    RecordBytes,
-    copy_alike,
-    copy_items,
-    copy_short_items,
     error_column,
     find_padded_rows,
     first_error,
-    matrix_of,
-    record_members,
-    records_of_length,
     trailing_fault,
 )
 from trailgate.cobol.records.indicators import find_indicators
+from trailgate.cobol.records.item_metadata import describe_flat, describe_tree
+from trailgate.cobol.records.policy_counts import PolicyCounts, PolicyTally
 from trailgate.cobol.records.presence import (
     EVERYWHERE,
     PICTURED,
     Presence,
     PresenceFinder,
     short_fault,
+)
+from trailgate.cobol.records.record_bytes import (
+    RecordBytes,
+    copy_alike,
+    copy_items,
+    copy_short_items,
+    matrix_of,
+    records_of_length,
 )
 from trailgate.cobol.records.record_options import (
     ERRORS_COLUMN,
@@ -61,6 +61,7 @@ from trailgate.cobol.records.record_options import (
     RecordOptions,
     TrailingBytesPolicy,
 )
+from trailgate.cobol.records.struct_columns import record_members
 from trailgate.cobol.values.codec import (
     Classify,
     DecodedColumn,

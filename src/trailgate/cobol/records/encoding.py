@@ -30,11 +30,11 @@ from trailgate.cobol.copybook.items import (
 from trailgate.cobol.copybook.layouts import CopybookField, CopybookLayout, Usage
 from trailgate.cobol.records.added_columns import RAW_COLUMN
 from trailgate.cobol.records.counters import counts_of
-from trailgate.cobol.records.record_bytes import RecordBytes
 from trailgate.cobol.records.framing import FrameKind, Framing, find_frames, word_width
 from trailgate.cobol.records.kept_bytes import OriginalBytes
 from trailgate.cobol.records.kernels import DATA, DESCRIPTOR
 from trailgate.cobol.records.nulls import NullAs, NullPolicies, with_nulls
+from trailgate.cobol.records.record_bytes import RecordBytes
 from trailgate.cobol.records.record_options import (
     ERRORS_COLUMN,
     BadFieldPolicy,

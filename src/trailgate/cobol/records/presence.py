@@ -15,16 +15,9 @@ import numpy as np
 from trailgate.arrays import Mask
 from trailgate.cobol.copybook.items import PlacedItem
 from trailgate.cobol.copybook.layouts import CopybookField, Usage
-from trailgate.cobol.records.record_bytes import (
-    CUT_OFF,
-    CUT_REDEFINED,
-    ChunkFindings,
-    FieldFault,
-    RecordBytes,
-    count_bytes_present,
-    find_cut_records,
-)
+from trailgate.cobol.records.field_faults import CUT_OFF, CUT_REDEFINED, ChunkFindings, FieldFault
 from trailgate.cobol.records.indicators import Indicator
+from trailgate.cobol.records.record_bytes import RecordBytes, count_bytes_present, find_cut_records
 from trailgate.cobol.records.record_options import RecordOptions, ShortRecordPolicy
 from trailgate.cobol.values.codec import BlankPolicy, FaultReason
 from trailgate.cobol.values.text import page_for_errors

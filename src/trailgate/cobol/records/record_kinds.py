@@ -22,16 +22,11 @@ from trailgate.arrays import Longs, Mask
 from trailgate.cobol.copybook.layouts import CopybookField, CopybookLayout, Usage
 from trailgate.cobol.records.added_columns import FILE_COLUMN, make_added_columns, make_added_fields
 from trailgate.cobol.records.decoding import RecordDecoder, names_of_columns
-from trailgate.cobol.records.record_bytes import (
-    ERROR,
-    FaultyRecords,
-    FieldFault,
-    PolicyCounts,
-    PolicyTally,
-    RecordBytes,
-)
+from trailgate.cobol.records.field_faults import ERROR, FaultyRecords, FieldFault
 from trailgate.cobol.records.key_fields import key_fields
 from trailgate.cobol.records.kind_rules import PADDING, REST, KeyColumn, RecordKinds
+from trailgate.cobol.records.policy_counts import PolicyCounts, PolicyTally
+from trailgate.cobol.records.record_bytes import RecordBytes
 from trailgate.cobol.records.record_ids import RecordIds, chains_of
 from trailgate.cobol.records.record_options import (
     ERRORS_COLUMN,

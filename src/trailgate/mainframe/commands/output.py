@@ -9,7 +9,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
-from trailgate.cobol.records.record_bytes import PolicyTally
+from trailgate.cobol.records.policy_counts import PolicyTally
 from trailgate.errors import count_noun
 from trailgate.storage.files.addresses import name_of
 from trailgate.terminal.layout import PaintedText, TableRow, print_rows

@@ -174,7 +174,7 @@ def _set_fields(
 
 
 def _print(path: list[str], options: CopybookOptions, arguments: RecordsArguments) -> None:
-    from trailgate.cobol.records.record_bytes import PolicyTally
+    from trailgate.cobol.records.policy_counts import PolicyTally
     from trailgate.cobol.records.record_kinds import KindsDecoder
     from trailgate.mainframe.commands.output import record_types_form
     from trailgate.mainframe.jobs.reading import read_all_records
@@ -221,7 +221,7 @@ def _verify(path: list[str], options: CopybookOptions, arguments: RecordsArgumen
 
 
 def _write(path: list[str], to: str, options: CopybookOptions, master: str | None) -> None:
-    from trailgate.cobol.records.record_bytes import PolicyTally
+    from trailgate.cobol.records.policy_counts import PolicyTally
     from trailgate.mainframe.jobs.parquet import prepare_parquet, run_local
 
     tally = PolicyTally()

@@ -28,8 +28,8 @@ from trailgate.cobol.copybook.layouts import CopybookLayout
 from trailgate.cobol.records.added_columns import RAW_COLUMN
 from trailgate.cobol.records.decoding import RecordDecoder
 from trailgate.cobol.records.encoding import RecordEncoder
-from trailgate.cobol.records.record_bytes import RecordBytes, records_at, records_of_length
 from trailgate.cobol.records.framing import FrameKind, find_frames
+from trailgate.cobol.records.record_bytes import RecordBytes, records_at, records_of_length
 from trailgate.cobol.records.record_kinds import KindsDecoder
 from trailgate.cobol.records.record_options import ColumnShape, TrailingBytesPolicy
 from trailgate.cobol.records.redefined_segments import find_layout

@@ -15,7 +15,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from trailgate.cobol.records.record_bytes import PolicyCounts
+from trailgate.cobol.records.policy_counts import PolicyCounts
 from trailgate.mainframe.files.record_files import RecordSplit
 from trailgate.mainframe.jobs.part_folder import PartFolder, WrittenPart, part_folder, publishing
 from trailgate.mainframe.jobs.reading import CopybookOptions, read_tables, table_schemas

@@ -16,7 +16,7 @@ from dataclasses import field as member
 from pathlib import Path
 from typing import IO, Any, Final
 
-from trailgate.cobol.records.record_bytes import PolicyCounts, PolicyTally
+from trailgate.cobol.records.policy_counts import PolicyCounts, PolicyTally
 from trailgate.errors import StorageError, Where
 from trailgate.storage.files.addresses import is_stored, locate
 from trailgate.storage.publish.local_disk import LocalBackend

@@ -24,11 +24,12 @@ from trailgate.cobol.copybook.names import ItemNames
 from trailgate.cobol.copybook.reader import read_copybook
 from trailgate.cobol.records.added_columns import FILE_COLUMN, NUMBER_COLUMN, OFFSET_COLUMN
 from trailgate.cobol.records.decoding import RecordDecoder
-from trailgate.cobol.records.record_bytes import PolicyCounts, RecordBytes, records_at
 from trailgate.cobol.records.framing import FrameKind, Framing
 from trailgate.cobol.records.indicators import BITS
 from trailgate.cobol.records.kind_rules import RecordKinds
 from trailgate.cobol.records.nested_kinds import ChildRecords, NestedDecoder, OrphanPolicy
+from trailgate.cobol.records.policy_counts import PolicyCounts
+from trailgate.cobol.records.record_bytes import RecordBytes, records_at
 from trailgate.cobol.records.record_ids import ID_COLUMN, is_level_column
 from trailgate.cobol.records.record_kinds import (
     KindsDecoder,

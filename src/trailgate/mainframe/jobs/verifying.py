@@ -17,8 +17,10 @@ import numpy as np
 
 from trailgate.arrays import Longs
 from trailgate.cobol.copybook.items import UNPLACED
-from trailgate.cobol.records.record_bytes import FaultyRecords, FieldFault, PolicyTally, RecordBytes
+from trailgate.cobol.records.field_faults import FaultyRecords, FieldFault
 from trailgate.cobol.records.framing import FrameKind
+from trailgate.cobol.records.policy_counts import PolicyTally
+from trailgate.cobol.records.record_bytes import RecordBytes
 from trailgate.cobol.records.record_options import BadFieldPolicy
 from trailgate.cobol.values.codec import FaultReason
 from trailgate.columnar.rows import windows

@@ -25,14 +25,18 @@ from trailgate.cobol.records.encoding import (
     count_in_complete_blocks,
     frame_records,
 )
-from trailgate.cobol.records.record_bytes import RecordBytes, records_of_length
 from trailgate.cobol.records.framing import FrameKind, encode_file_header
 from trailgate.cobol.records.kinds_encoding import KindsEncoder
 from trailgate.cobol.records.nested_encoding import NestedEncoder
 from trailgate.cobol.records.nested_kinds import ChildRecords, NestedDecoder
 from trailgate.cobol.records.nulls import NullAs, null_policies
+from trailgate.cobol.records.record_bytes import RecordBytes, records_of_length
 from trailgate.cobol.records.record_kinds import KindsDecoder
-from trailgate.cobol.records.redefined_segments import SegmentLength, find_layout, find_layout_to_write
+from trailgate.cobol.records.redefined_segments import (
+    SegmentLength,
+    find_layout,
+    find_layout_to_write,
+)
 from trailgate.columnar.gather import gather_objects
 from trailgate.errors import (
     EncodeError,

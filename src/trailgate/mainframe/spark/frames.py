@@ -16,7 +16,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.functions import arrow_udf, col
 
-from trailgate.cobol.records.record_bytes import PolicyTally, records_at
+from trailgate.cobol.records.policy_counts import PolicyTally
+from trailgate.cobol.records.record_bytes import records_at
 from trailgate.errors import OptionError
 from trailgate.mainframe.jobs.options import OPTIONS, CopybookKeywords, RecordKeywords
 from trailgate.mainframe.jobs.reading import CopybookOptions

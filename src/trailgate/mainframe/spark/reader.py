@@ -14,7 +14,7 @@ from pyspark import Accumulator
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
-from trailgate.cobol.records.record_bytes import PolicyTally
+from trailgate.cobol.records.policy_counts import PolicyTally
 from trailgate.mainframe.files.record_files import RecordSplit
 from trailgate.mainframe.jobs.options import OPTIONS, with_base
 from trailgate.mainframe.jobs.reading import CopybookOptions, read_splits
