@@ -265,11 +265,3 @@ def counts_table(
         for name, counts in operations.items()
     ]
     return ("table", *kinds.values(), "all"), rows
-
-
-def format_age(seconds: float) -> str:
-    """Format an age in the largest unit that gives a number of at least 2, for example "90 min"."""
-    for name, size in (("days", 86_400), ("h", 3_600), ("min", 60)):
-        if seconds >= 2 * size:
-            return f"{int(seconds / size):,} {name}"
-    return f"{seconds:.1f} s"
