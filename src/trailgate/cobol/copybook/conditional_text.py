@@ -269,7 +269,7 @@ class _Directives:
         return not self._open or self._open[-1].active
 
     def check_end(self) -> None:
-        """Raise DefinitionError if an IF or EVALUATE is still open."""
+        """Raise DefinitionError if an IF or EVALUATE directive is still open at the file's end."""
         if self._open:
             begin = self._open[-1].begin
             ends = " or ".join(sorted(self._open[-1].end))
@@ -348,7 +348,7 @@ class _Directives:
             branches.take(lambda: words.is_value_of(subject))
 
     def _branches(self, words: _Expression, begin: str) -> _Branches:
-        """Return the open IF or EVALUATE that this branch belongs to.
+        """Return the open IF or EVALUATE to which a directive such as ``>>ELSE`` belongs.
 
         Raises DefinitionError if none is open.
         """

@@ -44,7 +44,7 @@ def column_names(layout: CopybookLayout) -> tuple[str, ...]:
 
 
 def _column_names(items: list[PlacedItem]) -> list[str]:
-    """Return a distinct column name for each item."""
+    """Return a distinct column name for each elementary item of a layout."""
     # A nameless group does not distinguish anything.
     groups = [[group.name for group in item.groups if not group.filler] for item in items]
     names = _unique([(*path, i.field.name) for path, i in zip(groups, items, strict=True)])
@@ -83,7 +83,7 @@ def _distinct(names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _unique(paths: list[tuple[str, ...]]) -> list[str]:
-    """Return the shortest unique name of each path.
+    """Return the shortest unique column name for each item, given by its path of groups.
 
     A path has the names of an item's groups, outermost first, and then the item's own. If two paths
     would have the same name, both get one more group: ``(A, B)`` and ``(C, B)`` become ``A_B`` and

@@ -194,7 +194,7 @@ def columns_below(node: ItemNode) -> Iterator[PlacedItem]:
 
 
 def _both(first: Mask | None, second: Mask | None) -> Mask | None:
-    """Return the rows in both masks. None means all rows."""
+    """Return a mask of the records that both masks select. None selects all records."""
     if first is None or second is None:
         return second if first is None else first
     return first & second
@@ -283,7 +283,7 @@ class _Walk:
     def place_all(
         self, field: CopybookField, at: _Distance, around: _Around
     ) -> tuple[ItemNode, _Distance]:
-        """Place all occurrences of a field at ``at``.
+        """Compute the offsets of all occurrences of a copybook field, which begin at ``at``.
 
         Returns the node, and the number of bytes that the occurrences occupy.
         """
@@ -313,7 +313,7 @@ class _Walk:
     def place_one(
         self, field: CopybookField, at: _Distance, around: _Around
     ) -> tuple[ItemNode, _Distance]:
-        """Place one occurrence of a field.
+        """Compute the offsets of one occurrence of a copybook field, which begins at ``at``.
 
         Returns the node, and the number of bytes that it occupies.
         """
@@ -356,7 +356,7 @@ class _Walk:
     def _group(
         self, field: CopybookField, at: _Distance, around: _Around
     ) -> tuple[ItemNode, _Distance]:
-        """Place the items of a group.
+        """Compute the offsets of the items in a copybook group.
 
         The offsets of fields assume that each OCCURS has its maximum number of elements. If arrays
         before an item are shorter, the walk subtracts the bytes that are saved.
@@ -379,7 +379,7 @@ class _Walk:
     def _count(
         self, field: CopybookField, occurs: Occurs, at: _Distance, active: Mask | None
     ) -> _Counted:
-        """Return how often a field occurs in each record.
+        """Return how often a field with OCCURS occurs in each record.
 
         A count outside the limits of the OCCURS is recorded in ``bad_counts`` and treated as 0.
         """

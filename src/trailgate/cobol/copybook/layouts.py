@@ -146,7 +146,7 @@ class SignPosition(Enum):
 
     @property
     def separate(self) -> bool:
-        """True if the sign takes a separate byte."""
+        """True if the sign of a zoned number takes a separate byte."""
         return self in (SignPosition.TRAILING_SEPARATE, SignPosition.LEADING_SEPARATE)
 
 
@@ -191,7 +191,7 @@ class Occurs:
 
 @dataclass(frozen=True, slots=True)
 class CopybookField:
-    """One field of a record's layout.
+    """One field of a copybook layout: a group or an elementary item.
 
     ``offset`` is the position of the first occurrence, assuming that every OCCURS before it has its
     maximum number of elements. ``size`` is the number of bytes of one occurrence, and ``stride`` the

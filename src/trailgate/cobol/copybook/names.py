@@ -53,7 +53,7 @@ class ItemNames:
         return name.replace("-", "_") if self.style is NameStyle.SQL else name
 
     def layouts(self, layouts: Sequence[CopybookLayout]) -> tuple[CopybookLayout, ...]:
-        """Return the layouts with renamed items.
+        """Return copybook layouts with renamed items.
 
         Raises OptionError if two names become equal, or if ``element_names`` does not fit an item.
         """

@@ -42,7 +42,7 @@ class ReplaceRule:
     used: bool = False
 
     def match(self, tokens: Sequence[CopybookToken], index: int) -> _Match | None:
-        """Match the rule's words at ``index``.
+        """Match the words of a REPLACING rule with the tokens at ``index``.
 
         Returns the end of the match and the comments inside it, or None.
         """

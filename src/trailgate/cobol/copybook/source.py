@@ -174,7 +174,7 @@ def _can_be_fixed(line: str) -> bool:
 
 
 def _directive_in(line: str, number: int) -> SourceLine | None:
-    """Return the directive on a line in fixed format, or None.
+    """Return the directive on a copybook line in fixed format, or None.
 
     A directive starts in column 1 or after column 6.
     """
@@ -226,7 +226,7 @@ def _fixed_line(line: str, number: int) -> Iterator[SourceLine]:
 
 
 def _remove_comments(text: str) -> str:
-    """Remove an inline comment (``*>``) from the end of a line."""
+    """Remove an inline comment (``*>``) from the end of a copybook line."""
     return _INLINE.sub(lambda found: found[1] or "", text)
 
 

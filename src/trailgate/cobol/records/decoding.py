@@ -221,7 +221,7 @@ class RecordDecoder:
     def _columns(
         self, records: RecordBytes, placed: PlacedItems, findings: ChunkFindings
     ) -> Mapping[PlacedItem, pa.Array]:
-        """Decode each wanted item, in the layout's order."""
+        """Decode each wanted item of a chunk of records, in the layout's order."""
         alike = self._alike if placed is self._placed else self._group(placed)
         columns: dict[PlacedItem, pa.Array] = {}
         indicators = find_indicators(placed, self.options.indicators)

@@ -233,7 +233,7 @@ class RecordEncoder:
         return field in self._shared and policy is NullAs.ERROR
 
     def _check_names(self, columns: Mapping[str, pa.Array]) -> None:
-        """Raise EncodeError if a column is not an item."""
+        """Raise EncodeError if a column to write is not an item of the layout."""
         known = frozenset(self._names)
         for name in (name for name in columns if name not in known):
             hint = did_you_mean(name, self._names) or "Drop the column"
@@ -243,7 +243,7 @@ class RecordEncoder:
     def _write(
         self, written: _Written, item: PlacedItem, values: pa.Array, changed: Mask | None
     ) -> None:
-        """Write an item's values into the records that contain it.
+        """Encode an item's values, and write them into the records that contain it.
 
         With original bytes, ``changed`` selects the rows whose value differs from them, and only these
         are written. Otherwise it is None.
@@ -340,7 +340,7 @@ def _overlaid(root: CopybookField) -> frozenset[CopybookField]:
 
 
 def _counter_columns(root: ItemNode, layout: CopybookLayout) -> frozenset[str]:
-    """Return the names of the columns that are counters."""
+    """Return the names of the flat columns that are OCCURS counters."""
     keys = counter_keys(layout)
     return frozenset(
         item.name for item in columns_below(root) if find_counter_key(keys, item.field, item.groups)
@@ -389,7 +389,7 @@ class BlockLimits:
     strict: bool = True
 
     def begins(self, sizes: Longs) -> Longs:
-        """Return the indexes of the records at which blocks begin.
+        """Return the indexes of the records at which blocks of the file begin.
 
         ``sizes`` are the sizes of the records in the file, including their descriptor words.
 

@@ -58,7 +58,7 @@ def describe_occurs(field: CopybookField) -> str:
 
 
 def describe_flat(schema: pa.Schema, root: ItemNode) -> pa.Schema:
-    """Add the metadata of items to a schema of flat columns."""
+    """Add the metadata of copybook items to a schema of flat columns."""
     items = {item.name: item for item in columns_below(root)}
     return pa.schema([_with_item(field, items.get(field.name)) for field in schema])
 

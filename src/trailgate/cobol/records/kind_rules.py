@@ -80,7 +80,7 @@ class RecordKinds:
 
     @property
     def records(self) -> tuple[str, ...]:
-        """The names of the kinds' record layouts, in order."""
+        """The names of the records that the rules choose, each once, in order."""
         named = [rule.record for rule in self.rules]
         return tuple(dict.fromkeys(named if self.rest is None else [*named, self.rest]))
 
@@ -222,7 +222,7 @@ class KeyColumn(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Interval:
-    """An interval of a field's comparable values.
+    """An interval of a key field's comparable values.
 
     With ``is_any`` it contains every value. Otherwise, if ``low`` is None, it contains only blanks.
     """

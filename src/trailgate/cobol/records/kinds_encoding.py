@@ -96,7 +96,7 @@ class KindsEncoder:
         return next(iter(self._encoders.values())).added
 
     def _check_names(self, columns: Mapping[str, pa.Array]) -> None:
-        """Raise EncodeError if a column belongs to no kind."""
+        """Raise EncodeError if a column to write belongs to no record kind."""
         known = [KIND_COLUMN, *self._decoder.names, *self._added_names]
         tables = {kind: set(self._decoder.table_schema(kind).names) for kind in self._decoder.names}
         alone = next((kind for kind, names in tables.items() if set(columns) <= names), None)

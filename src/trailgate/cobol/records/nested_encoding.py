@@ -93,7 +93,7 @@ class NestedEncoder(KindsEncoder):
         ]
 
     def _walk(self, branches: list[_Branch], branch: _Branch) -> None:
-        """Add a branch, and the branches of the lists in its records."""
+        """Add a branch of record trees, and the branches of the lists in its records."""
         children = self._decoder.children_of(branch.name)
         columns = dict(branch.columns)
         lists = [_list_of(child, columns.pop(child, None), branch.name) for child in children]

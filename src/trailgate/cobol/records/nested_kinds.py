@@ -148,7 +148,7 @@ class NestedDecoder(KindsDecoder):
         return int(next(iter(ends[ends >= row]), len(records)))
 
     def _tree_begins(self, records: RecordBytes) -> Longs:
-        """Return the indexes of the records at which trees begin."""
+        """Return the indexes of the records that begin a tree of records."""
         return np.flatnonzero(np.isin(self._decode_kinds(records)[2], self._ends))
 
     def _choose_rows(self, records: RecordBytes) -> ChosenRows:

@@ -79,7 +79,7 @@ class ChosenRows(NamedTuple):
 def find_kind_layouts(
     layouts: Sequence[CopybookLayout], kinds: RecordKinds
 ) -> dict[str, CopybookLayout]:
-    """Return the layout of each kind of record.
+    """Return the copybook layout of each kind of record.
 
     Raises OptionError, with the field and its value, if a rule names an unknown record or segment.
     """
@@ -197,7 +197,7 @@ class KindsDecoder:
         return tuple(self._decoders)
 
     def table_schema(self, name: str) -> pa.Schema:
-        """Return the schema of the table of a kind."""
+        """Return the schema of the table of one record kind."""
         return pa.schema(
             [*self._id_fields(), *self._own_schema(name), *make_added_fields(self._added)]
         )
@@ -276,7 +276,7 @@ class KindsDecoder:
         yield from decoded
 
     def _choose_rows(self, records: RecordBytes) -> ChosenRows:
-        """Return the records that become rows, in order."""
+        """Return the records that become rows, in order: those of a known kind."""
         kind = self.kinds_of(records)
         rows = np.flatnonzero(kind >= 0)
         ids, state = self._id_columns(records, kind, rows)
@@ -441,7 +441,7 @@ class SingleKindDecoder:
 
     @property
     def schema(self) -> pa.Schema:
-        """The schema of the table of this kind."""
+        """The schema of the table of this record kind."""
         return self._kinds.table_schema(self.name)
 
     def independent_pieces(self, chunks: Iterable[RecordBytes]) -> Iterable[RecordBytes]:

@@ -219,7 +219,7 @@ def layout_lengths(
 def _key_values(
     field: CopybookField, values: ValueRange, options: ValueOptions
 ) -> list[Sequence[int]]:
-    """Encode a key value as the bytes that a record may contain.
+    """Encode a key value of a record kind as the bytes that a record may contain.
 
     Each result has one number per byte; -1 matches any byte. Blanks have two results: blanks and
     low-values.

@@ -170,7 +170,7 @@ def _alternatives(group: CopybookField, chosen: CopybookField) -> list[CopybookF
 
 
 def _paths(field: CopybookField) -> Iterator[tuple[CopybookField, ...]]:
-    """Yield the path to each field below ``field``."""
+    """Yield the path from a group down to each field in it."""
     for child in field.children:
         yield (child,)
         for path in _paths(child):

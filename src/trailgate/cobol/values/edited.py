@@ -110,7 +110,7 @@ def printed_positions(field: CopybookField) -> tuple[PrintedPosition, ...]:
 
 
 def _positions(symbol: str, floating: set[str], started: set[str]) -> list[PrintedPosition]:
-    """Return the positions of one picture symbol.
+    """Return the printed positions of one symbol of an edited picture.
 
     ``floating`` are the floating symbols of the picture. ``started`` are the floating symbols seen so
     far; ``symbol`` is added if it floats.

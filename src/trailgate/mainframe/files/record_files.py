@@ -218,7 +218,7 @@ def _has_bytes(file: RecordFile) -> bool:
 def _splits(
     file: RecordFile, framing: Framing, step: int, search: SplitSearch, numbered: bool
 ) -> list[RecordSplit]:
-    """Return the splits of a file whose records vary in length."""
+    """Return the splits of a record file whose records vary in length."""
     if step >= file.size - file.begin:
         return [RecordSplit(file, file.begin, file.size)]
     skips = framing.skip_first or framing.skip_last
@@ -303,7 +303,7 @@ def _index(file: RecordFile, framing: Framing, search: SplitSearch, step: int) -
 
 
 def _fixed_splits(file: RecordFile, framing: Framing, split_bytes: int) -> list[RecordSplit]:
-    """Return the splits of a file of fixed-length records."""
+    """Return the splits of a record file of fixed-length records."""
     length = framing.length
     size = file.size - file.begin
     if size % length:
@@ -331,7 +331,7 @@ def read_record_split(
 
 
 def _chunks(split: RecordSplit, framing: Framing, chunk: int) -> Iterator[RecordChunk]:
-    """Yield the records of a split in chunks.
+    """Yield the records of a split of a record file in chunks.
 
     If a chunk contains no complete record, its size is doubled.
     """

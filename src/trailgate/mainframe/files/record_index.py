@@ -73,7 +73,7 @@ class IndexKey(NamedTuple):
 
     @property
     def place(self) -> tuple[fs.FileSystem, str]:
-        """The store and path of the index file."""
+        """The store and path of the file of the record index."""
         store, path = locate(self.path)
         folder, slash, name = path.rpartition("/")
         return store, f"{folder}{slash}.{name}{SUFFIX}"

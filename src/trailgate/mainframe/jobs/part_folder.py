@@ -88,7 +88,7 @@ class PartFolder:
 
     @property
     def staging(self) -> Path:
-        """The hidden folder in which tasks write the parts."""
+        """The hidden folder in which tasks write the parts of the new folder."""
         return self.backend.staging(f"staging-{self.run}")
 
     def begin(self) -> None:
@@ -140,7 +140,7 @@ class PartFolder:
         return json.dumps({"edition": generation, "run": self.run, **more}).encode()
 
     def discard(self) -> None:
-        """Delete all files of parts that are not published."""
+        """Delete all files of this run's parts that are not published."""
         self.backend.discard(
             self.staging, is_own=lambda name: self._is_part(name) and self.run in name
         )

@@ -323,7 +323,7 @@ def _dialect(options: Mapping[str, Any]) -> CobolDialect:
 
 
 def _value_options(options: Mapping[str, Any], dialect: CobolDialect) -> ValueOptions:
-    """Return the options for decoding the values of items."""
+    """Return the options for decoding the values of copybook items."""
     return ValueOptions(
         dialect,
         trim=options["trim"],
@@ -399,7 +399,10 @@ def _with_pages(
 def _known_indicators(
     indicators: Mapping[str, str] | None, layouts: Sequence[CopybookLayout]
 ) -> dict[str, str]:
-    """Return the items and their indicators. Raises OptionError if an item is not in any layout."""
+    """Return the option ``indicators``: items and the items that state whether these are NULL.
+
+    Raises OptionError if an item is not in any layout.
+    """
     known = {field.name.upper() for layout in layouts for field in layout.root.walk()}
     for name in (one for pair in (indicators or {}).items() for one in pair):
         if name != BITS and name.upper() not in known:
@@ -411,7 +414,7 @@ def _known_indicators(
 def _known_counts(
     counts: Mapping[str, Mapping[str, int]], names: ItemNames, layouts: Sequence[CopybookLayout]
 ) -> dict[str, Mapping[str, int]]:
-    """Return the counts by the counter's name in capitals.
+    """Return the option ``countMap`` by the counters' names in capitals.
 
     Raises OptionError if an item is not a counter.
     """

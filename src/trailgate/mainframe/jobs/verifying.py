@@ -93,7 +93,7 @@ class RecordsReport:
 
 @dataclass(slots=True)
 class VerifyFindings:
-    """The bad fields found so far, in one split or in all splits.
+    """The bad fields found so far in one split of a record file, or in all splits.
 
     ``shown`` is the maximum number of examples of each field and reason. ``end`` is the number of the
     last record; if the record numbers of a split are unknown, it counts from the split's first

@@ -56,7 +56,7 @@ class _Sums(AccumulatorParam[PolicyTally]):  # type: ignore[misc]  # pyspark's t
     """Adds up the policy counts of tasks, for the Spark accumulator of ``record_counts``."""
 
     def zero(self, value: PolicyTally) -> PolicyTally:
-        """Return the initial value for a task."""
+        """Return the empty counts with which a task begins."""
         del value
         return PolicyTally()
 
