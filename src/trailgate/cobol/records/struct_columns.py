@@ -117,7 +117,7 @@ class TreeColumns:
     lengths: list[pa.Array | None] = member(default_factory=list)
 
     def add(self, node: ItemNode, values: pa.Array | None) -> None:
-        """Add the flat columns of an item, a group or an OCCURS. ``values`` is its column, if any."""
+        """Add the flat columns of an item, a group or an OCCURS, from its column ``values``."""
         if isinstance(node, RepeatedItem):
             self._add_list(node, values)
         elif isinstance(node, GroupItem):
