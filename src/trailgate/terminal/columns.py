@@ -274,7 +274,7 @@ def has_distinct_keys(keys: pa.Array, rows: Longs, count: int) -> bool:
 
 
 def _codes(keys: pa.Array) -> tuple[Longs, int]:
-    """Number the distinct keys of maps.
+    """Assign a number to each distinct key of maps.
 
     Returns the number of each key, and the number of distinct keys.
     """
