@@ -23,8 +23,8 @@ from trailgate.cobol.copybook.layouts import CopybookField, CopybookLayout, Usag
 from trailgate.cobol.copybook.reader import read_copybook
 from trailgate.cobol.records.decoding import RecordDecoder
 from trailgate.cobol.records.encoding import RecordEncoder, frame_records
-from trailgate.cobol.records.fields import RecordBytes, records_of_length
 from trailgate.cobol.records.framing import FrameKind, Framing, find_frames
+from trailgate.cobol.records.record_bytes import RecordBytes, records_of_length
 from trailgate.mainframe.files.record_files import RecordSplit, SplitSearch
 from trailgate.mainframe.jobs.reading import CopybookOptions, read_copybook_split
 

@@ -9,7 +9,7 @@ import pytest
 from capture_place import Place, row
 from sample_trail import Op, write_trail
 from trailgate.cli.main import run
-from trailgate.terminal.layout import format_age
+from trailgate.terminal.durations import format_age
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,8 @@ from pyspark.sql.types import StructType
 
 from framed_files import frame
 from trailgate.cli.main import run
-from trailgate.cobol.records.fields import PolicyTally
 from trailgate.cobol.records.framing import FrameKind, Framing
+from trailgate.cobol.records.policy_counts import PolicyTally
 from trailgate.errors import DecodeError, OptionError
 from trailgate.mainframe.jobs.parquet import prepare_parquet
 from trailgate.mainframe.jobs.reading import CopybookOptions

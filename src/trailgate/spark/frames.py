@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyspark import Accumulator
 from pyspark.sql import DataFrame, SparkSession
 
-from trailgate.cobol.records.fields import PolicyTally
+from trailgate.cobol.records.policy_counts import PolicyTally
 from trailgate.options import check_arguments
 from trailgate.spark.options import check_session
 from trailgate.spark.schemas import cast_batches

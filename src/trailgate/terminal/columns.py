@@ -137,7 +137,7 @@ def _without_blanks(cells: Sequence[pa.Array]) -> pa.Array:
 
 
 def _pad(cell: pa.Array, sizes: Longs, most: int) -> pa.Array:
-    """Append blanks to cells up to the width ``most``. ``sizes`` are the widths of the cells."""
+    """Append blanks to a column's cells, whose widths are ``sizes``, up to the width ``most``."""
     if not len(cell):
         return cell
     blanks = pa.array([" " * count for count in range(most + 1)])
@@ -266,12 +266,15 @@ def _changes(before: _Entries, after: _Entries, count: int) -> list[RowStrings] 
 
 
 def has_distinct_keys(keys: pa.Array, rows: Longs, count: int) -> bool:
-    """Return whether no row's map contains a key twice."""
+    """Return whether no row's map contains a key twice.
+
+    ``rows[i]`` is the row of the entry with the key ``keys[i]``, and ``count`` the number of rows.
+    """
     return _entry_slots(rows, count, *_codes(keys)) is not None
 
 
 def _codes(keys: pa.Array) -> tuple[Longs, int]:
-    """Assign a number to each distinct key.
+    """Assign a number to each distinct key of maps.
 
     Returns the number of each key, and the number of distinct keys.
     """
@@ -312,7 +315,7 @@ def _name(name: str, values: pa.Array) -> RowStrings:
 
 
 def _in_order(parts: list[RowStrings]) -> RowStrings:
-    """Merge lists of strings by row. Within a row, strings keep the order of the lists."""
+    """Merge lists of strings by row. Within a row, strings keep the order of ``parts``."""
     some = [part for part in parts if len(part.rows)] or parts[:1]
     if len(some) == 1:
         return some[0]

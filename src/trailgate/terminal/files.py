@@ -92,7 +92,11 @@ def file_ending(address: str) -> str:
 
 @contextmanager
 def _whole(path: Path) -> Iterator[Path]:
-    """Yield a path to write to. It is renamed to the file if nothing fails."""
+    """Context manager that yields a hidden path beside the output file.
+
+    If the block ends without an error, this file gets the name of the output file; otherwise it is
+    deleted.
+    """
     unfinished = path.with_name(f".{path.name}.unfinished")
     try:
         with convert_write_errors(path):
@@ -106,7 +110,10 @@ def _whole(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def _upload(address: str) -> Iterator[Path]:
-    """Yield a temporary file to write to. It is uploaded if nothing fails."""
+    """Context manager that yields a temporary local path for an output file in an object store.
+
+    If the block ends without an error, the file is uploaded; otherwise it is deleted.
+    """
     store, key = writable_store(address, "a file of rows")
     with TemporaryDirectory(prefix="trailgate-") as folder:
         path = Path(folder) / "rows"

@@ -140,7 +140,7 @@ class RowLayout:
         return list(flow_parts([first, *_remove_padding(rest)], self._width or 0))
 
     def _fits(self, parts: Sequence[PaintedText]) -> bool:
-        """Return whether each cell fits its column."""
+        """Return whether each cell of a head fits its column; False if there are no columns."""
         return bool(self._widths) and all(
             display_width(part.text) <= width
             for part, width in zip(parts, self._widths, strict=True)
@@ -265,11 +265,3 @@ def counts_table(
         for name, counts in operations.items()
     ]
     return ("table", *kinds.values(), "all"), rows
-
-
-def format_age(seconds: float) -> str:
-    """Format an age in the largest unit that gives a number of at least 2, for example "90 min"."""
-    for name, size in (("days", 86_400), ("h", 3_600), ("min", 60)):
-        if seconds >= 2 * size:
-            return f"{int(seconds / size):,} {name}"
-    return f"{seconds:.1f} s"

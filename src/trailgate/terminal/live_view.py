@@ -129,13 +129,6 @@ def draw_view(view: LiveView, *logs: logging.Logger) -> Iterator[None]:
             log.handlers[:] = handlers
 
 
-def format_duration(seconds: float) -> str:
-    """Format a duration as hours, minutes and seconds: 3700 → "1:01:40"."""
-    minutes, rest = divmod(int(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}"
-
-
 def is_terminal() -> bool:
     """Return whether the output is a terminal on which a view can be drawn."""
     return sys.stdout.isatty() and os.environ.get("TERM") != "dumb"

@@ -107,7 +107,7 @@ def flag_of(name: str) -> str:
 
 
 def position_in(files: Sequence[TrailFile], text: str | None) -> str | None:
-    """Return a position in the form file:offset.
+    """Return the position of an option in the form file:offset, as in ``--to-position 0:679``.
 
     If the trail has a single file, such as number 0, the byte offsets 679 and 0x2A7 become 0:679.
     Other texts are returned unchanged. Raises OptionError for an offset without a file number if
@@ -122,12 +122,12 @@ def position_in(files: Sequence[TrailFile], text: str | None) -> str | None:
     return f"{first}:{int(text, 16 if 'x' in text else 10)}"
 
 
-def named_fields(given: Any, *others: str) -> dict[str, Any]:
-    """Return the fields of a dataclass of options by name, except for the fields named in ``others``."""
+def named_fields(given: Any, *excluded: str) -> dict[str, Any]:
+    """Return the fields of a dataclass of options by name, except those named in ``excluded``."""
     return {
         field.name: getattr(given, field.name)
         for field in fields(given)
-        if field.name not in others
+        if field.name not in excluded
     }
 
 
@@ -188,7 +188,7 @@ def _spelling(name: str, annotation: Any) -> str:
 
 
 def _of_field(field: Field[Any], annotation: Any) -> Parameter:
-    """Return a command's parameter for a field of a dataclass."""
+    """Return the parameter of a command for a field of its dataclass of options."""
     default = field.default if field.default is not MISSING else Parameter.empty
     if field.default_factory is not MISSING:
         default = field.default_factory()
@@ -222,7 +222,10 @@ def _typer_option(name: str, annotation: Any) -> Any:
 
 
 def _path(text: str) -> Path:
-    """Return a path. Raises BadParameter if it is empty, because ``Path("")`` is the working folder."""
+    """Parse the path of an option.
+
+    Raises BadParameter if it is empty, because ``Path("")`` is the working folder.
+    """
     if not text:
         raise typer.BadParameter("the value is empty")
     return Path(text)

@@ -39,7 +39,7 @@ def values_of(column: pa.Array) -> list[Any]:
 
 
 def _values(column: pa.Array) -> list[Any]:
-    """Convert a column, which may be inside another one: a decimal inside a list is text."""
+    """Convert a column that may be inside another one: a decimal inside a list becomes text."""
     convert = next((row.convert for row in CONVERSIONS if row.matches(column.type)), None)
     values: list[Any] = column.to_pylist() if convert is None else convert(column)
     return values
@@ -86,7 +86,7 @@ def _maps(column: pa.MapArray) -> list[Any]:
 
 
 def texts_of(column: pa.Array) -> pa.Array | None:
-    """Return text as it is, and dates and times in ISO form. Returns None for other types."""
+    """Return text unchanged, dates and times as ISO strings, and None for other types."""
     kind = column.type
     if pa.types.is_string(kind):
         return column
@@ -164,7 +164,7 @@ def _interval_text(value: Any) -> str:
 
 
 class _Conversion(NamedTuple):
-    """How the columns of some types are converted."""
+    """How columns of the types that ``matches`` selects become values for printing."""
 
     matches: Callable[[pa.DataType], bool]
     convert: Callable[[pa.Array], list[Any]]

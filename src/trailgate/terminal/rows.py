@@ -123,7 +123,7 @@ class RowCounter:
 
 
 def limit_rows(batches: Iterable[pa.RecordBatch], limit: int | None) -> Iterator[pa.RecordBatch]:
-    """Yield pieces of batches with at most ``limit`` rows in total, and stop reading after them."""
+    """Yield pieces of batches with at most ``limit`` rows in total (None: all), and then stop."""
     left = limit
     # Before anything is read from the source.
     if left == 0:
@@ -197,7 +197,7 @@ def print_table(
 
 
 def _until_shown(batches: Iterator[pa.RecordBatch], limit: int) -> Iterator[pa.RecordBatch | None]:
-    """Yield batches. If an error occurs after ``limit`` rows, yield None instead of raising it.
+    """Yield batches to print. If an error occurs after ``limit`` rows, yield None instead of it.
 
     The rows after the limit are read only to see whether there are more, so their errors do not
     matter.

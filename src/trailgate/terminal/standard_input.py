@@ -52,7 +52,7 @@ def is_stream(address: str) -> bool:
 
 
 def _kept(address: str, folder: Path) -> str:
-    """Copy a stream into a file, and return its path."""
+    """Copy standard input or a pipe into a file of ``folder``, and return the file's path."""
     standard = address.startswith(STANDARD)
     path = folder / NAME
     try:
@@ -92,7 +92,7 @@ def read_typed_lines(
 ) -> Iterator[str]:
     """Yield lines typed at a prompt until the input ends.
 
-    Ctrl-C discards the line, and Ctrl-D ends the input.
+    Ctrl-C discards the line and yields "" for it, and Ctrl-D ends the input.
 
     ``history`` is a file, in which ``~`` is the home folder. ``prompt`` and ``default`` (a text to
     edit) are called before each line. ``complete`` lists possible completions of the last word of a

@@ -28,7 +28,7 @@ from trailgate.cobol.copybook.layouts import (
 )
 from trailgate.cobol.copybook.reader import read_copybook
 from trailgate.cobol.records.decoding import RecordDecoder
-from trailgate.cobol.records.fields import records_of_length
+from trailgate.cobol.records.record_bytes import records_of_length
 from trailgate.cobol.records.record_options import ColumnShape, DependingLength, RecordOptions
 from trailgate.cobol.values.codec import BlankPolicy, ValueOptions
 from trailgate.cobol.values.codecs import decoder, encoder

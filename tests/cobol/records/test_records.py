@@ -23,7 +23,7 @@ from trailgate.cobol.copybook.layouts import CobolDialect, CopybookLayout, Usage
 from trailgate.cobol.records import decoding
 from trailgate.cobol.records.decoding import RecordDecoder
 from trailgate.cobol.records.encoding import RecordEncoder
-from trailgate.cobol.records.fields import RecordBytes, records_at, records_of_length
+from trailgate.cobol.records.record_bytes import RecordBytes, records_at, records_of_length
 from trailgate.cobol.records.record_options import (
     BadFieldPolicy,
     ColumnShape,

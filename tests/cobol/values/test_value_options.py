@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from cobol.items import layout_of, options_of
 from laws import examples
 from trailgate.cobol.records.decoding import RecordDecoder
-from trailgate.cobol.records.fields import records_of_length
+from trailgate.cobol.records.record_bytes import records_of_length
 from trailgate.cobol.records.record_options import BadFieldPolicy, RecordOptions
 from trailgate.errors import OptionError
 

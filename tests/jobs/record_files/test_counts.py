@@ -14,7 +14,7 @@ import trailgate
 from cobol.items import layout_of
 from oracles.cobol_naive import Reading, VaryingReader
 from trailgate.cobol.records.decoding import RecordDecoder
-from trailgate.cobol.records.fields import records_of_length
+from trailgate.cobol.records.record_bytes import records_of_length
 from trailgate.cobol.records.record_options import (
     DependingLength,
     RecordOptions,

@@ -172,7 +172,7 @@ def test_trees_are_those_of_the_naive_nesting_however_records_are_cut(
         for chunk in records_of_split(split, options, decoder.tally):
             ends = sorted({0, len(chunk), *(cut for cut in cuts if cut < len(chunk))})
             chunks += [chunk.part(a, b) for a, b in pairwise(ends)]
-        for piece in decoder.whole(chunks):
+        for piece in decoder.independent_pieces(chunks):
             for batch in decoder.batches(piece):
                 batch.validate(full=True)
                 found += batch.to_pylist()

@@ -18,8 +18,9 @@ from oracles import cobol_naive as naive
 from trailgate.cli.main import run
 from trailgate.cobol.copybook.layouts import Endian
 from trailgate.cobol.records.decoding import RecordDecoder
-from trailgate.cobol.records.fields import PolicyTally, records_at
 from trailgate.cobol.records.framing import FrameKind, Framing
+from trailgate.cobol.records.policy_counts import PolicyTally
+from trailgate.cobol.records.record_bytes import records_at
 from trailgate.cobol.records.record_options import (
     BadFieldPolicy,
     RecordOptions,

@@ -29,12 +29,11 @@ from trailgate.jobs.metrics import MetricsOutput, metrics_output
 from trailgate.jobs.retries import LOG, LOOK, Retries
 from trailgate.model.positions import short_position
 from trailgate.storage.reading.trail_rest import RestTimer
-from trailgate.terminal.layout import format_age
+from trailgate.terminal.durations import format_age, format_duration
 from trailgate.terminal.live_view import (
     LiveView,
     catch_stop_signals,
     draw_view,
-    format_duration,
     is_terminal,
     log_to_stderr,
 )

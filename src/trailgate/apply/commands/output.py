@@ -12,7 +12,8 @@ from trailgate.apply.jobs.options import ApplyOptions
 from trailgate.apply.jobs.reports import ApplyReport
 from trailgate.errors import count_noun
 from trailgate.model.positions import short_position
-from trailgate.terminal.layout import format_age, print_rows
+from trailgate.terminal.durations import format_age
+from trailgate.terminal.layout import print_rows
 from trailgate.terminal.output import quiet_pipe, say
 
 COLUMNS: Final = (

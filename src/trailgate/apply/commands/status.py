@@ -21,7 +21,8 @@ from trailgate.model.positions import short_position
 from trailgate.storage.files.addresses import absolute, name_of
 from trailgate.storage.files.trail_files import find_trail
 from trailgate.storage.reading.trail_rest import count_bytes_after
-from trailgate.terminal.layout import format_age, print_rows
+from trailgate.terminal.durations import format_age
+from trailgate.terminal.layout import print_rows
 from trailgate.terminal.live_view import log_to_stderr
 from trailgate.terminal.output import report_finished, say
 

@@ -1,4 +1,6 @@
-"""Parse tokens into entries. Each clause is a method of ``_Cursor``, selected by its first word.
+"""Parse a copybook's tokens into entries.
+
+Each clause is a method of ``_Cursor``, which is selected by the clause's first word.
 
 An entry is a level number, an optional name, and clauses up to the period. The cursor moves through
 the tokens once. It looks up the next word in ``_CLAUSES``; the method for that clause consumes the
@@ -133,7 +135,7 @@ def parse_entries(
 
 
 class _Cursor:
-    """Reads entries from tokens.
+    """Reads the entries of a copybook from its tokens.
 
     Comments are stored separately, by the index of the token after them. A level-78 name is a
     constant: it is replaced by its number in later entries, like a constant of ``$SET CONSTANT``.
@@ -163,7 +165,7 @@ class _Cursor:
         self._position = 0
 
     def entries(self) -> Iterator[CopybookEntry]:
-        """Yield the entries in order."""
+        """Yield the copybook's entries in order, and store the values of constants."""
         comments: list[CopybookToken] = []
         while self._position < len(self._tokens):
             comments += self._comments.get(self._position, [])
@@ -186,7 +188,7 @@ class _Cursor:
         return token.first and (token.upper == CONSTANT or stated)
 
     def _constant(self, token: CopybookToken) -> None:
-        """Parse a constant and store its value."""
+        """Parse a constant of level 78 or 01, and store its value for later entries."""
         # 78 MAX VALUE 10.  or  01 MAX CONSTANT AS 10.
         self._position += 1
         name = self._expect("a name", token)
@@ -204,7 +206,7 @@ class _Cursor:
         self._constants[name.upper] = evaluate_constant(words, self._constants, before)
 
     def _layouts(self) -> list[CopybookLayout]:
-        """Return the layouts of the entries so far.
+        """Return the layouts of the entries parsed so far, for constants such as LENGTH OF.
 
         They are computed again only if entries were added.
         """
@@ -214,7 +216,7 @@ class _Cursor:
         return self._measured[1]
 
     def _next_level(self) -> int:
-        """Return the level of the next item, or 1 at the end."""
+        """Return the level number of the copybook's next item. Level 77 and the end count as 1."""
         for token in self._tokens[self._position :]:
             if token.first and token.upper.isdecimal() and len(token.text) <= 2:
                 level = int(token.text)
@@ -224,7 +226,7 @@ class _Cursor:
         return RECORD
 
     def _entry(self) -> CopybookEntry:
-        """Parse one entry, from its level number to its period."""
+        """Parse one data description entry, from its level number to its period."""
         token = self._tokens[self._position]
         if token.kind is not CopybookTokenType.WORD or not token.text.isdecimal():
             raise token.error(f"a level number was expected, not {token.text}")
@@ -246,7 +248,10 @@ class _Cursor:
         return entry
 
     def _clauses(self, entry: CopybookEntry) -> None:
-        """Parse the clauses of an entry up to its period, which may be missing before the next entry."""
+        """Parse an entry's clauses (PIC, OCCURS, ...) up to its period.
+
+        The period may be missing if another entry follows.
+        """
         while (token := self._peek()) is not None:
             if token.kind is CopybookTokenType.PERIOD:
                 self._position += 1
@@ -278,7 +283,7 @@ class _Cursor:
         return token if token is not None and token.kind is CopybookTokenType.WORD else None
 
     def _skip(self, *words: str) -> bool:
-        """Skip the next word if it is one of ``words``. Return whether it was skipped."""
+        """Skip the copybook's next word if it is one of ``words``. Return True if it was."""
         token = self._word()
         if token is not None and token.upper in words:
             self._position += 1
@@ -291,7 +296,7 @@ class _Cursor:
             pass
 
     def _expect(self, what: str, after: CopybookToken) -> CopybookToken:
-        """Consume and return the next token. Raises DefinitionError if the entry ends here.
+        """Consume and return the entry's next token. Raises DefinitionError if the entry ends here.
 
         The error states that ``what`` was expected after the token ``after``.
         """
@@ -302,9 +307,10 @@ class _Cursor:
         return token
 
     def _number(self, what: str, after: CopybookToken) -> int:
-        """Consume an integer, or the name of a constant, and return its value.
+        """Consume the number of a clause: an integer, or a constant, whose value is returned.
 
-        Raises DefinitionError if there is neither. ``what`` and ``after`` are the same as for ``_expect``.
+        Raises DefinitionError if there is neither. ``what`` and ``after`` are the same as for
+        ``_expect``.
         """
         token = self._expect(what, after)
         constant = self._constants.get(token.upper)
@@ -432,7 +438,7 @@ class _Cursor:
         self._occurs_keys()
 
     def _qualify(self, what: str, after: CopybookToken) -> tuple[str, tuple[str, ...]]:
-        """Parse a name and its qualifying groups (``OF GROUP``), innermost group first."""
+        """Parse an item's name and its qualifying groups (``OF GROUP``), innermost group first."""
         name = self._expect(what, after).text
         groups = []
         while self._skip("OF", "IN"):
@@ -440,7 +446,7 @@ class _Cursor:
         return name, tuple(groups)
 
     def _occurs_keys(self) -> None:
-        """Skip ``ASCENDING KEY IS names`` and ``INDEXED BY names``."""
+        """Skip ``ASCENDING KEY IS names`` and ``INDEXED BY names`` of an OCCURS clause."""
         while self._skip("ASCENDING", "DESCENDING", "INDEXED"):
             self._skip("BY")
             self._noise()
@@ -534,7 +540,7 @@ class _Cursor:
             self._expect("a name", token)
 
     def nothing(self, entry: CopybookEntry, token: CopybookToken) -> None:
-        """Skip a word that does not affect the layout."""
+        """Skip a clause of one word that does not affect the layout, such as GLOBAL."""
 
 
 _Clause = Callable[[_Cursor, CopybookEntry, CopybookToken], None]

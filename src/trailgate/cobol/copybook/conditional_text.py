@@ -107,10 +107,12 @@ DEFINED: Final = ConstantState.DEFINED
 
 @dataclass(slots=True)
 class _Branches:
-    """The state of an open IF or EVALUATE.
+    """The state of an open IF or EVALUATE directive, such as ``>>IF``.
 
     ``active``: the current branch is compiled. ``taken``: the current or an earlier branch was
-    compiled. ``inside``: the text around the IF or EVALUATE is compiled.
+    compiled. ``inside``: the text around the IF or EVALUATE is compiled. ``begin`` is the directive
+    itself, and ``end`` has the names of the directives that may end it. ``subject`` is the
+    expression after EVALUATE.
     """
 
     begin: CopybookToken
@@ -122,7 +124,7 @@ class _Branches:
     subject: _Expression | None = None
 
     def take(self, condition: Callable[[], bool]) -> None:
-        """Start a branch. Its condition is evaluated only if the branch can be compiled."""
+        """Start the next branch. ``condition`` is called only if the branch can be compiled."""
         self.active = self.inside and not self.taken and condition()
         self.taken = self.taken or self.active
 
@@ -255,7 +257,7 @@ def select_compiled_text(
 
 
 class _Directives:
-    """Executes the directives of one file."""
+    """Executes the conditional-text directives of one copybook file."""
 
     def __init__(self, source: str, constants: CompileConstants) -> None:
         self._source, self._constants = source, constants
@@ -263,18 +265,18 @@ class _Directives:
 
     @property
     def active(self) -> bool:
-        """True if the current line is compiled."""
+        """True if the current line of the copybook is compiled."""
         return not self._open or self._open[-1].active
 
     def check_end(self) -> None:
-        """Raise DefinitionError if an IF or EVALUATE is still open."""
+        """Raise DefinitionError if an IF or EVALUATE directive is still open at the file's end."""
         if self._open:
             begin = self._open[-1].begin
             ends = " or ".join(sorted(self._open[-1].end))
             raise begin.error(f"{begin.text} without its end", f"Its end is {ends}")
 
     def obey(self, line: SourceLine) -> None:
-        """Execute one directive. Raises DefinitionError with the directive's line."""
+        """Execute one conditional-text directive. Raises DefinitionError with its line."""
         match = _DIRECTIVE.match(line.text)
         mark, name, rest = (match[1], match[2].upper(), match.end()) if match else (">>", "", 0)
         column = line.column + (match.start(1) if match else 0)
@@ -346,7 +348,7 @@ class _Directives:
             branches.take(lambda: words.is_value_of(subject))
 
     def _branches(self, words: _Expression, begin: str) -> _Branches:
-        """Return the open IF or EVALUATE that this branch belongs to.
+        """Return the open IF or EVALUATE to which a directive such as ``>>ELSE`` belongs.
 
         Raises DefinitionError if none is open.
         """
@@ -383,7 +385,7 @@ class _Directives:
 
 
 class _Expression:
-    """A recursive-descent evaluator of the words after a directive's name."""
+    """A recursive-descent evaluator of the words after a directive's name, such as ``>>IF``."""
 
     def __init__(
         self, token: CopybookToken, line: SourceLine, rest: int, constants: CompileConstants
@@ -411,15 +413,15 @@ class _Expression:
 
     @property
     def at_end(self) -> bool:
-        """True if no words are left, except OVERRIDE."""
+        """True if no words of the directive are left, except OVERRIDE."""
         return self._position >= len(self._words) or self.next_is("OVERRIDE")
 
     def next_is(self, *texts: str) -> bool:
-        """Return True if the next word is one of ``words``."""
+        """Return True if the directive's next word is one of ``texts``."""
         return self._position < len(self._words) and self._words[self._position].upper in texts
 
     def skip(self, *texts: str) -> bool:
-        """Skip the next word if it is one of ``words``. Return whether it was skipped."""
+        """Skip the directive's next word if it is one of ``texts``. Return True if it was."""
         if skipped := self.next_is(*texts):
             self._position += 1
         return skipped
@@ -431,20 +433,20 @@ class _Expression:
         return self._kinds[self._position - 1], self._words[self._position - 1]
 
     def name(self) -> CopybookToken:
-        """Consume and return the name of a constant."""
+        """Consume and return the name of a compile-time constant."""
         kind, word = self._next("a name")
         if kind != "word":
             raise word.error(f"a name was expected, not {word.text}")
         return word
 
     def check_end(self) -> None:
-        """Raise DefinitionError if words are left over."""
+        """Raise DefinitionError if words of the directive are left over."""
         if self._position < len(self._words):
             word = self._words[self._position]
             raise word.error(f"{word.text} is not part of a condition", _FORM)
 
     def condition(self) -> bool:
-        """Evaluate the condition."""
+        """Evaluate the remaining words of a directive such as ``>>IF`` as its condition."""
         result = self._any()
         self.check_end()
         return result
@@ -473,7 +475,7 @@ class _Expression:
         return self._relation()
 
     def _encloses_condition(self) -> bool:
-        """Return True if the parenthesis here encloses a condition.
+        """Return True if the next word, a parenthesis of a directive, encloses a condition.
 
         In ``(A + 1) * 2 = 6`` it does not: an operator follows the closing parenthesis.
         """
@@ -508,7 +510,7 @@ class _Expression:
         return self._compare(left, relation, self.sum()) is not negated
 
     def _operator(self) -> str | None:
-        """Consume a comparison operator, such as ``<=`` or ``GREATER THAN``.
+        """Consume a comparison operator of a directive, such as ``<=`` or ``GREATER THAN``.
 
         Return None if there is none.
         """
@@ -530,7 +532,7 @@ class _Expression:
         return None
 
     def _compare(self, left: Value, relation: str, right: Value) -> bool:
-        """Compare two values. A constant without a value compares as False with everything."""
+        """Compare two values of a directive. A constant without a value makes the result False."""
         if isinstance(left, ConstantState) or isinstance(right, ConstantState):
             if DEFINED in (left, right):
                 problem = f"a constant without a value equals nothing: {self.text.strip()}"
@@ -563,7 +565,7 @@ class _Expression:
         return matched
 
     def sum(self) -> Value:
-        """Evaluate a literal, a constant, or arithmetic."""
+        """Evaluate a literal, a compile-time constant, or arithmetic with them."""
         value = self._product()
         while self.next_is("+", "-"):
             _, mark = self._next("an operator")
@@ -582,7 +584,10 @@ class _Expression:
         return value
 
     def _numbers(self, mark: CopybookToken, left: Value, right: Value) -> tuple[Decimal, Decimal]:
-        """Return two operands if both are numbers. Otherwise raises DefinitionError at the operator ``mark``."""
+        """Return the two operands if both are numbers.
+
+        Otherwise raises DefinitionError at the operator ``mark``.
+        """
         if isinstance(left, Decimal) and isinstance(right, Decimal):
             return left, right
         raise mark.error(f"{mark.text} needs two numbers")
@@ -613,7 +618,7 @@ class _Expression:
 
 
 def _literal(word: CopybookToken) -> Value:
-    """Return the value of a literal. A bit literal such as ``B'1'`` is True or False."""
+    """Return the value of a directive's literal. A bit literal, ``B'1'``, is True or False."""
     prefix, text = (
         (word.text[0].upper(), word.text[1:]) if word.text[0].isalpha() else ("", word.text)
     )

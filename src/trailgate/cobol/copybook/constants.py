@@ -1,4 +1,4 @@
-"""Evaluate constants (level 78, and level 01 with CONSTANT).
+"""Evaluate the constants of a copybook (level 78, and level 01 with CONSTANT).
 
 A constant's value is a literal, or arithmetic with whole numbers, other constants, and the lengths
 and offsets of items: ``78 BUF-LEN VALUE LENGTH OF HEADER + 4.`` Compilers disagree on operator
@@ -31,9 +31,10 @@ _FORM: Final = "A literal, or + - * / of whole numbers, other constants, LENGTH 
 
 
 class ItemsBefore(NamedTuple):
-    """What an expression may refer to: the layouts of the items before the constant, and the level of the next item.
+    """What a constant's expression may refer to: the items before it.
 
-    The level shows whether the next item is still inside the groups that precede the constant.
+    ``layouts`` returns their layouts. ``next_level`` is the level of the next item: it shows
+    whether the next item is still inside the groups that precede the constant.
     """
 
     layouts: Callable[[], list[CopybookLayout]]
@@ -41,7 +42,7 @@ class ItemsBefore(NamedTuple):
 
 
 class _Part(NamedTuple):
-    """One symbol of an expression, such as ``LENGTH``, ``12``, ``+`` or ``(``, and the token that contains it."""
+    """One symbol of a constant's expression, such as ``LENGTH``, ``12`` or ``+``, and its token."""
 
     text: str
     token: CopybookToken
@@ -68,14 +69,14 @@ def evaluate_constant(
 
 
 class _Expression:
-    """A recursive-descent evaluator of one expression."""
+    """A recursive-descent evaluator of the expression of one level-78 constant."""
 
     def __init__(self, parts: list[_Part], constants: Constants, before: ItemsBefore) -> None:
         self._parts, self._constants, self._before = parts, constants, before
         self._position = 0
 
     def sum(self) -> int:
-        """Evaluate operands joined by operators, up to a closing parenthesis or the end.
+        """Evaluate a constant's operands and operators, up to a closing parenthesis or the end.
 
         The value is computed both left to right and with precedence. Raises DefinitionError if they
         differ.
@@ -92,7 +93,7 @@ class _Expression:
         return value
 
     def check_end(self) -> None:
-        """Raise DefinitionError if anything follows the expression."""
+        """Raise DefinitionError if anything follows the constant's expression."""
         if (part := self._peek()) is not None:
             raise part.token.error(f"an operator was expected, not {part.text}", _FORM)
 
@@ -156,7 +157,10 @@ class _Expression:
 
 
 def _compute(operands: Sequence[int], operators: Sequence[_Part]) -> int:
-    """Compute the value strictly from left to right."""
+    """Compute a constant's value strictly from left to right.
+
+    Raises DefinitionError for a quotient with a remainder, and for more than 18 digits.
+    """
     value = operands[0]
     for part, operand in zip(operators, operands[1:], strict=True):
         # A quotient with a remainder is refused instead of cut off.
@@ -171,7 +175,7 @@ def _compute(operands: Sequence[int], operators: Sequence[_Part]) -> int:
 def _with_first(
     operands: Sequence[int], operators: Sequence[_Part]
 ) -> tuple[list[int], list[_Part]]:
-    """Compute the products and quotients first; return the remaining operands and operators.
+    """Compute a constant's products and quotients; return the remaining operands and operators.
 
     For example, ``2 + 3 * 4`` becomes the operands 2 and 12, and the operator ``+``.
     """
@@ -202,6 +206,9 @@ def _is_named(path: Sequence[CopybookField], names: Sequence[str]) -> bool:
 
 
 def _end_of_last(layouts: Sequence[CopybookLayout]) -> int:
-    """Return the offset after the last item. Of a repeated item, only the first element is counted."""
+    """Return the offset after the last item, which is the value of NEXT; 0 without items.
+
+    Of a repeated item, only the first element is counted.
+    """
     last = list(layouts[-1].root.walk())[-1] if layouts else None
     return 0 if last is None else last.offset + last.size

@@ -43,7 +43,8 @@ _OF_TYPE: Final = (
 class CopybookEntry:
     """One data description entry as written in the copybook.
 
-    Sizes and offsets are computed later, in ``reader``.
+    Sizes and offsets are computed later, in ``reader``. ``token`` is the entry's level number, for
+    the position in errors.
     """
 
     level: int
@@ -159,10 +160,10 @@ def _describe(entry: CopybookEntry, types: Mapping[str, CopybookEntry]) -> None:
 
 
 def _check(entry: CopybookEntry) -> None:
-    """Raise DefinitionError if an entry contradicts itself.
+    """Raise DefinitionError if a copybook entry contradicts itself.
 
-    Logs a warning if SIGN SEPARATE or a picture has no effect (for example the picture of a COMP-1 item),
-    or if a picture has a comma after its decimal point.
+    Logs a warning if SIGN SEPARATE or a picture has no effect (for example the picture of a COMP-1
+    item), or if a picture has a comma after its decimal point.
     """
     name = entry.name
     if entry.children and entry.picture is not None:

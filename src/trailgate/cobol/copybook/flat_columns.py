@@ -44,7 +44,7 @@ def column_names(layout: CopybookLayout) -> tuple[str, ...]:
 
 
 def _column_names(items: list[PlacedItem]) -> list[str]:
-    """Return a distinct column name for each item."""
+    """Return a distinct column name for each elementary item of a layout."""
     # A nameless group does not distinguish anything.
     groups = [[group.name for group in item.groups if not group.filler] for item in items]
     names = _unique([(*path, i.field.name) for path, i in zip(groups, items, strict=True)])
@@ -55,7 +55,7 @@ def _column_names(items: list[PlacedItem]) -> list[str]:
 
 
 def _suffix(item: PlacedItem) -> str:
-    """Return the suffix for an element's indexes, for example ``_1_2`` or ``_JAN``."""
+    """Return the suffix of an OCCURS element's column name, for example ``_1_2`` or ``_JAN``."""
     occurs_fields = [one.occurs for one in (*item.groups, item.field) if one.occurs is not None]
     parts = zip(occurs_fields, item.indexes, strict=True)
     return "".join(f"_{occurs.names[at - 1] if occurs.names else at}" for occurs, at in parts)
@@ -83,7 +83,7 @@ def _distinct(names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _unique(paths: list[tuple[str, ...]]) -> list[str]:
-    """Return the shortest unique name of each path.
+    """Return the shortest unique column name for each item, given by its path of groups.
 
     A path has the names of an item's groups, outermost first, and then the item's own. If two paths
     would have the same name, both get one more group: ``(A, B)`` and ``(C, B)`` become ``A_B`` and

@@ -1,4 +1,4 @@
-"""Find the offset of each item in each record.
+"""Find the offset of each copybook item in each record.
 
 One walk over the layout serves one record or many. An offset counts from the start of the record.
 It is a plain int as long as nothing before the item varies. After an OCCURS DEPENDING ON that only
@@ -37,9 +37,11 @@ class PlacedItem:
 
     ``active`` is a mask of the records that contain the item at a known offset; None means all
     records. ``name`` is its column's name, or the field's name if ``place_items`` was called
-    without names. ``depends`` are the OCCURS that the item's offset or existence depends on.
-    ``lost`` has a mask for each OCCURS before the item whose counter is invalid in some records:
-    it selects the records that should contain the item, but at an unknown offset.
+    without names. ``groups`` are the groups around it, outermost first, and ``indexes`` the numbers
+    (from 1) of the OCCURS elements that it is in. ``depends`` are the OCCURS that the item's offset
+    or existence depends on. ``lost`` has a mask for each OCCURS before the item whose counter is
+    invalid in some records: it selects the records that should contain the item, but at an unknown
+    offset.
     """
 
     name: str
@@ -54,7 +56,7 @@ class PlacedItem:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GroupItem:
-    """One occurrence of a group item, with the items in it."""
+    """One occurrence of a group item, with the placed items in it."""
 
     field: CopybookField
     members: tuple[ItemNode, ...]
@@ -64,7 +66,7 @@ class GroupItem:
 class RepeatedItem:
     """All occurrences of an item with OCCURS.
 
-    ``count`` is the number of occurrences per record, or None if it is fixed.
+    ``count`` is the number of occurrences in each record; None if every record has all elements.
     """
 
     field: CopybookField
@@ -78,10 +80,11 @@ ItemNode = PlacedItem | GroupItem | RepeatedItem
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BadCount:
-    """The records whose counter has a value that the OCCURS does not allow.
+    """The records in which an OCCURS counter has a value that the OCCURS does not allow.
 
-    ``rows`` is a mask of all these records, and ``unread`` a mask of those in which the counter is
-    not even a number.
+    ``field`` is the repeated field, ``offset`` is where it begins, and ``counter`` is the name of
+    its counter. ``rows`` is a mask of these records, ``unread`` a mask of those in which the
+    counter is not even a number, and ``counts`` are the counter's values in all records.
     """
 
     field: CopybookField
@@ -126,9 +129,10 @@ def place_items(
     *,
     real: bool = False,
 ) -> PlacedItems:
-    """Compute the offset of each item of a layout.
+    """Compute the offset of each item of a copybook layout, in one record or in many.
 
-    Raises DefinitionError if the layout has too many items.
+    Raises DefinitionError if the layout has too many items, or if a counter does not come before
+    its OCCURS.
 
     ``names`` are the names of the flat columns. ``read`` returns the values of a counter; if it is
     None, every OCCURS has its maximum number of elements. If ``real`` is set, an OCCURS takes only
@@ -136,7 +140,7 @@ def place_items(
     """
     counted = counter_keys(layout) if read else frozenset()
     walk = _Walk(layout, None if names is None else iter(names), counted, read, real)
-    node, extent = walk.all_of(layout.root, _Distance(0), _Around())
+    node, extent = walk.place_all(layout.root, _Distance(0), _Around())
     return PlacedItems(node, tuple(walk.bad_counts), extent.bytes, _known(extent.depends))
 
 
@@ -180,7 +184,7 @@ def _names_with_groups(keys: frozenset[CounterKey]) -> frozenset[str]:
 
 
 def columns_below(node: ItemNode) -> Iterator[PlacedItem]:
-    """Yield the elementary items below a node, except FILLER."""
+    """Yield the elementary items in a placed item, in order. FILLER is skipped."""
     if isinstance(node, PlacedItem):
         if not node.field.filler:
             yield node
@@ -190,7 +194,7 @@ def columns_below(node: ItemNode) -> Iterator[PlacedItem]:
 
 
 def _both(first: Mask | None, second: Mask | None) -> Mask | None:
-    """Return the rows in both masks. None means all rows."""
+    """Return a mask of the records that both masks select. None selects all records."""
     if first is None or second is None:
         return second if first is None else first
     return first & second
@@ -205,7 +209,7 @@ def _known(depends: Depends) -> Mask | None:
 
 
 def _merge(first: Depends, second: Depends) -> Depends:
-    """Merge two sets of dependencies.
+    """Merge the OCCURS on which two offsets depend.
 
     If an OCCURS is in both, its mask in the result selects the records of either mask.
     """
@@ -219,7 +223,7 @@ def _merge(first: Depends, second: Depends) -> Depends:
 
 
 class _Distance(NamedTuple):
-    """A number of bytes, and the OCCURS that it depends on."""
+    """A number of bytes of a record, and the OCCURS that it depends on."""
 
     bytes: Offset
     depends: Depends = NOTHING
@@ -261,9 +265,10 @@ class _Counted(NamedTuple):
 
 @dataclass(slots=True)
 class _Walk:
-    """One walk over a layout.
+    """One walk over a copybook layout, which places all its items.
 
     It keeps track of the current offset, and reads each counter when it reaches the counter's item.
+    ``counts`` has the values read so far, and the OCCURS on which each counter depends.
     """
 
     layout: CopybookLayout
@@ -275,15 +280,15 @@ class _Walk:
     bad_counts: list[BadCount] = member(default_factory=list)
     columns: int = 0
 
-    def all_of(
+    def place_all(
         self, field: CopybookField, at: _Distance, around: _Around
     ) -> tuple[ItemNode, _Distance]:
-        """Place all occurrences of a field at ``at``.
+        """Compute the offsets of all occurrences of a copybook field, which begin at ``at``.
 
         Returns the node, and the number of bytes that the occurrences occupy.
         """
         if field.occurs is None:
-            return self.one_of(field, at, around)
+            return self.place_one(field, at, around)
         count, bad, depends = self._count(field, field.occurs, at, around.active)
         around = around._replace(depends=around.depends | depends)
         elements = []
@@ -291,7 +296,7 @@ class _Walk:
         for index in range(field.occurs.most):
             exists = None if count is None else count > index
             begin = at.plus(*extent)
-            node, size = self.one_of(field, begin, around.element(index, exists))
+            node, size = self.place_one(field, begin, around.element(index, exists))
             elements.append(node)
             # An element takes its real size plus the gap to the next one; missing elements take
             # nothing.
@@ -305,10 +310,10 @@ class _Walk:
             extent = extent.plus(0, {field.occurs: bad})
         return RepeatedItem(field, tuple(elements), count, bad), extent
 
-    def one_of(
+    def place_one(
         self, field: CopybookField, at: _Distance, around: _Around
     ) -> tuple[ItemNode, _Distance]:
-        """Place one occurrence of a field.
+        """Compute the offsets of one occurrence of a copybook field, which begins at ``at``.
 
         Returns the node, and the number of bytes that it occupies.
         """
@@ -351,7 +356,7 @@ class _Walk:
     def _group(
         self, field: CopybookField, at: _Distance, around: _Around
     ) -> tuple[ItemNode, _Distance]:
-        """Place the items of a group.
+        """Compute the offsets of the items in a copybook group.
 
         The offsets of fields assume that each OCCURS has its maximum number of elements. If arrays
         before an item are shorter, the walk subtracts the bytes that are saved.
@@ -365,7 +370,7 @@ class _Walk:
             before = saved_at[child.redefines.upper()] if child.redefines else saved
             saved_at[name] = before
             begin = at.plus((child.offset - field.offset) - before.bytes, before.depends)
-            node, extent = self.all_of(child, begin, around)
+            node, extent = self.place_all(child, begin, around)
             members.append(node)
             if not child.redefines:
                 saved = saved.plus(child.extent - extent.bytes, extent.depends)
@@ -374,7 +379,7 @@ class _Walk:
     def _count(
         self, field: CopybookField, occurs: Occurs, at: _Distance, active: Mask | None
     ) -> _Counted:
-        """Return how often a field occurs in each record.
+        """Return how often a field with OCCURS occurs in each record.
 
         A count outside the limits of the OCCURS is recorded in ``bad_counts`` and treated as 0.
         """

@@ -146,7 +146,7 @@ class SignPosition(Enum):
 
     @property
     def separate(self) -> bool:
-        """True if the sign takes a separate byte."""
+        """True if the sign of a zoned number takes a separate byte."""
         return self in (SignPosition.TRAILING_SEPARATE, SignPosition.LEADING_SEPARATE)
 
 
@@ -166,11 +166,12 @@ class NumberFormat:
 
 @dataclass(frozen=True, slots=True)
 class Occurs:
-    """The OCCURS of a field: it is repeated ``least`` to ``most`` times, as the field ``counter`` states.
+    """The OCCURS of a field, which is repeated ``least`` to ``most`` times.
 
-    If several fields have the counter's name, ``groups`` are the groups around the counter, outermost
-    first; otherwise None. ``names`` are suffixes for the elements in flat columns, instead of numbers
-    from 1.
+    The field ``counter`` states how often; it is None if the count is fixed. If several fields have
+    the counter's name, ``groups`` are the groups around the counter, outermost first, without the
+    record; otherwise None. ``names`` are suffixes for the elements in flat columns, instead of
+    numbers from 1.
     """
 
     least: int
@@ -190,7 +191,7 @@ class Occurs:
 
 @dataclass(frozen=True, slots=True)
 class CopybookField:
-    """One field of a record's layout.
+    """One field of a copybook layout: a group or an elementary item.
 
     ``offset`` is the position of the first occurrence, assuming that every OCCURS before it has its
     maximum number of elements. ``size`` is the number of bytes of one occurrence, and ``stride`` the
@@ -237,7 +238,10 @@ class CopybookField:
 
 @dataclass(frozen=True, slots=True)
 class ConditionName:
-    """A level-88 name: the values, or ranges of values, for which it is true."""
+    """A level-88 name: the values, or ranges of values, for which it is true.
+
+    A value is ``(low, None)``, a range ``(low, high)``, as written in the copybook.
+    """
 
     name: str
     values: tuple[tuple[str, str | None], ...]
@@ -261,5 +265,5 @@ class CopybookLayout:
 
     @property
     def varies(self) -> bool:
-        """True if the record's length depends on a field in it."""
+        """True if the layout has an OCCURS DEPENDING ON, so that offsets can differ by record."""
         return any(f.occurs is not None and f.occurs.counter for f in self.root.walk())

@@ -53,7 +53,7 @@ class ItemNames:
         return name.replace("-", "_") if self.style is NameStyle.SQL else name
 
     def layouts(self, layouts: Sequence[CopybookLayout]) -> tuple[CopybookLayout, ...]:
-        """Return the layouts with renamed items.
+        """Return copybook layouts with renamed items.
 
         Raises OptionError if two names become equal, or if ``element_names`` does not fit an item.
         """
@@ -66,11 +66,12 @@ class ItemNames:
             _check_distinct(before, after)
         return renamed_layouts
 
-    def elements(self, layouts: Sequence[CopybookLayout]) -> dict[str, str]:
-        """Return the new names of flat columns that are single occurrences of an OCCURS.
+    def renamed_columns(self, layouts: Sequence[CopybookLayout]) -> dict[str, str]:
+        """Return the new names of flat columns that are named in ``renamed`` but are not items.
 
-        ``layouts`` are the layouts before any renaming. Raises OptionError if a name in ``renamed``
-        is neither an item nor a column.
+        An example is ``AMOUNT_1``, one element of the OCCURS item AMOUNT. The keys are the columns'
+        names. ``layouts`` are the layouts before any renaming. Raises OptionError if a name in
+        ``renamed`` is neither an item nor a column.
         """
         if not self.renamed:
             return {}
@@ -125,7 +126,10 @@ class ItemNames:
 
 
 def _named_fillers(root: CopybookField, filler: FillerPolicy) -> CopybookField:
-    """Return the record with its elementary FILLER items named FILLER_1, FILLER_2 and so on."""
+    """Return the record with its elementary FILLER items named FILLER_1, FILLER_2 and so on.
+
+    With the policy BYTES they become raw bytes. With DROP the record is returned unchanged.
+    """
     numbers = count(1)
 
     def named(item: CopybookField) -> CopybookField:
@@ -140,7 +144,7 @@ def _named_fillers(root: CopybookField, filler: FillerPolicy) -> CopybookField:
 
 
 def _check_distinct(before: CopybookLayout, after: CopybookLayout) -> None:
-    """Raise OptionError if two items of a record get the same name."""
+    """Raise OptionError if renaming gives two items of a record the same name."""
     names: dict[str, str] = {}
     for old, new in zip(before.root.walk(), after.root.walk(), strict=True):
         other = names.setdefault(new.name.upper(), old.name.upper())

@@ -81,7 +81,10 @@ _STRINGS: Final[Mapping[str, PictureCategory]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class ParsedPicture:
-    """A parsed PICTURE. ``characters`` is its printed width, without a separate sign."""
+    """A parsed PICTURE. ``characters`` is its printed width, without a separate sign.
+
+    ``digits`` are the stored digits of a number, and ``scale`` its decimal places.
+    """
 
     text: str
     category: PictureCategory

@@ -458,9 +458,9 @@ def read_copybook(
     """Parse a copybook and return the layout of each record (level 01, or the outermost level).
 
     ``member`` returns the text of a COPY member by its name, or None if it does not exist;
-    ``missing`` then returns a hint for the error. The names that may be constants are added to
-    ``mentioned``. If it is None, a warning is logged for each constant of the dialect that no
-    directive uses. Raises DefinitionError with file, line and column.
+    ``missing`` then returns a hint for the error. All words that may be names of constants are
+    added to ``mentioned``; if ``mentioned`` is None, a warning is logged for each constant of the
+    dialect that no directive uses. Raises DefinitionError with file, line and column.
     """
     copied = set[str]()
 

@@ -32,6 +32,7 @@ class ReplaceRule:
     """A rule of COPY REPLACING or REPLACE: it replaces the text words ``old`` by ``new``.
 
     ``part`` is LEADING or TRAILING if only the beginning or the end of a word is replaced.
+    ``begin`` is the rule's first token, for warnings, and ``used`` whether the rule has matched.
     """
 
     old: tuple[CopybookToken, ...]
@@ -41,7 +42,7 @@ class ReplaceRule:
     used: bool = False
 
     def match(self, tokens: Sequence[CopybookToken], index: int) -> _Match | None:
-        """Match the rule's words at ``index``.
+        """Match the words of a REPLACING rule with the tokens at ``index``.
 
         Returns the end of the match and the comments inside it, or None.
         """
@@ -107,7 +108,7 @@ class ReplaceRule:
 
 @dataclass(frozen=True, slots=True)
 class _Match:
-    """A match of a rule: the index after it, and the comments inside it."""
+    """A match of a REPLACING rule: the index after it, and the comments inside it."""
 
     end: int
     comments: list[CopybookToken]
@@ -305,7 +306,7 @@ def _without_comments(tokens: Sequence[CopybookToken]) -> list[CopybookToken]:
 
 
 def _statement(tokens: Sequence[CopybookToken], index: int) -> tuple[list[CopybookToken], int]:
-    """Return the tokens of a statement up to its period, and the index after it.
+    """Return the tokens of a COPY or REPLACE statement up to its period, and the index after it.
 
     A period inside pseudo-text does not end the statement.
     """
@@ -319,7 +320,10 @@ def _statement(tokens: Sequence[CopybookToken], index: int) -> tuple[list[Copybo
 
 
 def _end_of_line(tokens: Sequence[CopybookToken], index: int) -> int:
-    """Return the index of the first period on this line, or of the first token on a later line."""
+    """Return the index at which a line such as ``++INCLUDE NAME`` ends.
+
+    It is the index of the line's first period, or of the first token on a later line.
+    """
     end = index
     while end < len(tokens) and tokens[end].line == tokens[index].line:
         if tokens[end].kind is CopybookTokenType.PERIOD:
@@ -359,9 +363,10 @@ def read_rules(words: list[CopybookToken]) -> list[ReplaceRule]:
 
 
 def _operand(words: list[CopybookToken], index: int) -> tuple[tuple[CopybookToken, ...], int]:
-    """Parse an operand: pseudo-text, or one word that may be qualified (``A OF B``).
+    """Parse an operand of REPLACING or REPLACE.
 
-    Returns its text words, and the index after it.
+    It is pseudo-text, or one word that may be qualified (``A OF B``). Returns its text words, and
+    the index after it.
     """
     if index >= len(words):
         raise words[-1].error("REPLACING ends before its new text")
@@ -387,9 +392,10 @@ def _unquote(words: tuple[CopybookToken, ...]) -> tuple[CopybookToken, ...]:
 def replace_words(
     tokens: Sequence[CopybookToken], rules: Sequence[ReplaceRule]
 ) -> list[CopybookToken]:
-    """Replace words by the first matching REPLACE rule at each position.
+    """Apply rules of REPLACING or REPLACE to text words.
 
-    Replaced text is not matched again.
+    At each position the first rule that matches replaces the words. Replaced text is not matched
+    again.
     """
     if not rules:
         return list(tokens)
@@ -409,10 +415,10 @@ def replace_words(
 
 
 def _after(tokens: Sequence[CopybookToken], is_glued: bool) -> list[CopybookToken]:
-    """Return the words after deleted text.
+    """Return the words that follow text deleted by a REPLACING rule.
 
-    If ``is_glued`` is False, a blank preceded the deleted text, so the first word is not glued to the
-    word before it.
+    If ``is_glued`` is False, a blank preceded the deleted text, so the first word is not glued to
+    the word before it.
     """
     if is_glued or not tokens:
         return list(tokens)
@@ -422,7 +428,7 @@ def _after(tokens: Sequence[CopybookToken], is_glued: bool) -> list[CopybookToke
 def _matches(
     tokens: Sequence[CopybookToken], rules: Sequence[ReplaceRule]
 ) -> Iterator[tuple[int, ReplaceRule, _Match]]:
-    """Yield the index, rule and match wherever a rule matches. Matches do not overlap."""
+    """Yield the index, rule and match wherever a REPLACING rule matches. Matches do not overlap."""
     index = 0
     while index < len(tokens):
         for rule in rules:
@@ -436,7 +442,7 @@ def _matches(
 
 
 def warn_of_unused(rules: Sequence[ReplaceRule]) -> None:
-    """Log a warning for each REPLACING rule that never matched."""
+    """Log a warning for each rule of REPLACING or REPLACE that never matched."""
     for rule in rules:
         if not rule.used:
             text = " ".join([*filter(None, [rule.part]), f"=={_text_of(rule.old)}=="])

@@ -97,7 +97,9 @@ class SourceLine:
 def read_lines(text: str, form: SourceFormat = SourceFormat.AUTO) -> list[SourceLine]:
     """Split a copybook into lines, and drop lines that only control listings, such as EJECT.
 
-    A directive such as ``>>SOURCE FORMAT IS FREE`` changes the format of the lines after it.
+    AUTO is fixed format if all lines before the first format directive are valid in it, otherwise
+    free format. A directive such as ``>>SOURCE FORMAT IS FREE`` changes the format of the lines
+    after it.
     """
     lines = [line.expandtabs(TAB) for line in _split_lines(text)]
     parts = _format_parts(lines)
@@ -172,7 +174,7 @@ def _can_be_fixed(line: str) -> bool:
 
 
 def _directive_in(line: str, number: int) -> SourceLine | None:
-    """Return the directive on a line in fixed format, or None.
+    """Return the directive on a copybook line in fixed format, or None.
 
     A directive starts in column 1 or after column 6.
     """
@@ -194,7 +196,7 @@ def _fixed_lines(lines: list[str], first: int) -> Iterator[SourceLine]:
 
 
 def _fixed_line(line: str, number: int) -> Iterator[SourceLine]:
-    """Parse a line in fixed format.
+    """Parse a copybook line in fixed format.
 
     The indicator in column 7 decides what the line is: text, comment, continuation or debugging
     line. A debugging line (D) yields nothing.
@@ -224,7 +226,7 @@ def _fixed_line(line: str, number: int) -> Iterator[SourceLine]:
 
 
 def _remove_comments(text: str) -> str:
-    """Remove an inline comment (``*>``) from the end of a line."""
+    """Remove an inline comment (``*>``) from the end of a copybook line."""
     return _INLINE.sub(lambda found: found[1] or "", text)
 
 
@@ -269,7 +271,7 @@ class CopybookToken:
 
     @property
     def upper(self) -> str:
-        """A word in upper case, or "" for other tokens."""
+        """The token's text in upper case if it is a word, otherwise ""."""
         return self.text.upper() if self.kind is CopybookTokenType.WORD else ""
 
     def error(self, problem: str, hint: str = "") -> DefinitionError:
@@ -377,14 +379,14 @@ def join_lines(lines: Sequence[SourceLine]) -> Iterator[SourceLine]:
 
 
 def _flush(pending: SourceLine | None, comments: list[SourceLine]) -> Iterator[SourceLine]:
-    """Yield the pending line, if any, and then the comments that were read after it."""
+    """Yield the pending copybook line, if any, then the comments that were read after it."""
     if pending is not None:
         yield pending
     yield from comments
 
 
 def _continue(text: str, more: str) -> str:
-    """Append a continuation. Inside a literal, it starts after the first quote of the next line."""
+    """Append the text of a continuation line. A literal continues after that line's first quote."""
     quote = _open_quote(text)
     if quote is None:
         return text.rstrip() + more.strip()

@@ -41,7 +41,7 @@ def _size(match: re.Match[str], at: int) -> int:
 
 
 def _large_object(entry: CopybookEntry, match: re.Match[str]) -> None:
-    """Describe a LOB: a length of four bytes, then text, double-byte text or bytes."""
+    """Describe an SQL LOB by two items: a length of four bytes, then text or bytes."""
     size, type_ = _size(match, 2), match[1]
     length = _item(f"{entry.name}-LENGTH", "S9(9)", "COMP-5", entry)
     name = f"{entry.name}-DATA"

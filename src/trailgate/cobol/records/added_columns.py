@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from trailgate.arrays import Longs
-from trailgate.cobol.records.fields import RecordBytes
+from trailgate.cobol.records.record_bytes import RecordBytes
 from trailgate.columnar.gather import gather
 from trailgate.errors import DecodeError
 
@@ -59,7 +59,7 @@ def is_of_record(name: str) -> bool:
 
 
 def make_added_fields(names: Iterable[str]) -> list[pa.Field]:
-    """Return the Arrow fields of the added columns."""
+    """Return the Arrow fields of added columns, such as ``_raw`` and ``_offset``."""
     return [
         pa.field(name, _COMPUTED[name].type if name in _COMPUTED else pa.string()) for name in names
     ]
@@ -68,7 +68,7 @@ def make_added_fields(names: Iterable[str]) -> list[pa.Field]:
 def make_added_columns(
     names: Iterable[str], records: RecordBytes, rows: Longs | None = None
 ) -> list[pa.Array]:
-    """Compute the added columns of the records at these indexes, or of all records (None)."""
+    """Compute added columns, such as ``_offset``, of the records ``rows`` (None: of all)."""
     indexes = np.arange(len(records)) if rows is None else rows
     return [
         _COMPUTED[name].compute(records, indexes)

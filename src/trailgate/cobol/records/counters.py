@@ -27,14 +27,9 @@ from trailgate.cobol.copybook.items import (
     place_items,
 )
 from trailgate.cobol.copybook.layouts import CopybookField, CopybookLayout, Occurs
-from trailgate.cobol.records.fields import (
-    ChunkFindings,
-    FieldFault,
-    RecordBytes,
-    copy_items,
-    count_bytes_present,
-)
+from trailgate.cobol.records.field_faults import ChunkFindings, FieldFault
 from trailgate.cobol.records.presence import find_usable_rows
+from trailgate.cobol.records.record_bytes import RecordBytes, copy_items, count_bytes_present
 from trailgate.cobol.records.record_options import (
     BadFieldPolicy,
     DependingLength,
@@ -122,7 +117,7 @@ class CounterReader:
     def _count(
         self, records: RecordBytes, item: PlacedItem, findings: ChunkFindings
     ) -> CounterValues:
-        """Read a counter in all records, and add its problems to ``findings``.
+        """Read the OCCURS counter ``item`` in all records, and add its problems to ``findings``.
 
         If the counter is also a wanted column, decoding that column reports the problems, so they
         are not reported here.
@@ -181,7 +176,10 @@ def _explain_uncounted(_: bytes) -> FaultExplanation:
 
 
 def _counter(field: CopybookField, options: RecordOptions) -> Decoder:
-    """Return the decoder of a counter: of a whole number, or of codes that countMap maps to counts."""
+    """Return the decoder of an OCCURS counter, or of the codes that countMap maps to counts.
+
+    Raises DefinitionError if the counter is not a whole number.
+    """
     as_integer = replace(
         options.values, integers=IntegerRepresentation.INT64, numbers=NumberRepresentation.VALUE
     )

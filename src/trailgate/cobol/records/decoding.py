@@ -1,4 +1,4 @@
-"""Decode records into columns by a layout.
+"""Decode COBOL records into Arrow columns by a layout.
 
 A ``RecordDecoder`` chooses the codecs of a layout's fields once. For each chunk of records it
 computes the offset of each item in each record, copies all items with the same format (``_kind``)
@@ -27,32 +27,32 @@ from trailgate.cobol.copybook.items import (
 from trailgate.cobol.copybook.layouts import CopybookField, CopybookLayout
 from trailgate.cobol.records.added_columns import make_added_columns
 from trailgate.cobol.records.counters import CounterReader
-from trailgate.cobol.records.described import describe_flat, describe_tree
-from trailgate.cobol.records.fields import (
+from trailgate.cobol.records.field_faults import (
     ChunkFindings,
     FaultyRecords,
     FieldFault,
-    PolicyCounts,
-    PolicyTally,
-    RecordBytes,
-    copy_alike,
-    copy_items,
-    copy_short_items,
     error_column,
     find_padded_rows,
     first_error,
-    matrix_of,
-    record_members,
-    records_of_length,
     trailing_fault,
 )
 from trailgate.cobol.records.indicators import find_indicators
+from trailgate.cobol.records.item_metadata import describe_flat, describe_tree
+from trailgate.cobol.records.policy_counts import PolicyCounts, PolicyTally
 from trailgate.cobol.records.presence import (
     EVERYWHERE,
     PICTURED,
     Presence,
     PresenceFinder,
     short_fault,
+)
+from trailgate.cobol.records.record_bytes import (
+    RecordBytes,
+    copy_alike,
+    copy_items,
+    copy_short_items,
+    matrix_of,
+    records_of_length,
 )
 from trailgate.cobol.records.record_options import (
     ERRORS_COLUMN,
@@ -61,6 +61,7 @@ from trailgate.cobol.records.record_options import (
     RecordOptions,
     TrailingBytesPolicy,
 )
+from trailgate.cobol.records.struct_columns import record_members
 from trailgate.cobol.values.codec import (
     Classify,
     DecodedColumn,
@@ -112,7 +113,7 @@ class RecordDecoder:
         """Return this decoder, because it can decode any file."""
         return self
 
-    def whole(self, chunks: Iterable[RecordBytes]) -> Iterable[RecordBytes]:
+    def independent_pieces(self, chunks: Iterable[RecordBytes]) -> Iterable[RecordBytes]:
         """Return the chunks unchanged, because records of one layout can be decoded independently."""
         return chunks
 
@@ -131,7 +132,8 @@ class RecordDecoder:
     def decode(self, records: RecordBytes) -> pa.RecordBatch:
         """Decode all records of the layout into one batch.
 
-        Raises DecodeError if a bad field stops the run.
+        Raises DecodeError if a bad field stops the run, or if the batch would have more than 2 GB
+        of text.
         """
         decoded = list(self.batches(records))
         if len(decoded) > 1:
@@ -162,7 +164,10 @@ class RecordDecoder:
     def _decode_items(
         self, records: RecordBytes
     ) -> tuple[PlacedItems, Mapping[PlacedItem, pa.Array], ChunkFindings]:
-        """Decode one chunk. Return the placed items, the wanted columns, and the problems."""
+        """Decode one chunk of records.
+
+        Returns the items with their offsets, the wanted columns, and the problems.
+        """
         findings, placed = ChunkFindings(len(records)), self._placed
         if self.layout.varies:
             placed = self._counters.place(records, findings)
@@ -175,7 +180,10 @@ class RecordDecoder:
         self.tally.update(findings.tally)
 
     def _batch(self, records: RecordBytes) -> pa.RecordBatch:
-        """Decode one chunk into a batch. Raises DecodeError if a bad field stops the run."""
+        """Decode one chunk of records into a batch.
+
+        Raises DecodeError if a bad field stops the run.
+        """
         placed, columns, findings = self._decode_items(records)
         faults = [fault for fault in findings.faults if fault.rows.any()]
         if faults and self.options.errors is BadFieldPolicy.STOP:
@@ -213,7 +221,7 @@ class RecordDecoder:
     def _columns(
         self, records: RecordBytes, placed: PlacedItems, findings: ChunkFindings
     ) -> Mapping[PlacedItem, pa.Array]:
-        """Decode each wanted item, in the layout's order."""
+        """Decode each wanted item of a chunk of records, in the layout's order."""
         alike = self._alike if placed is self._placed else self._group(placed)
         columns: dict[PlacedItem, pa.Array] = {}
         indicators = find_indicators(placed, self.options.indicators)
@@ -252,7 +260,7 @@ class RecordDecoder:
         members: list[PlacedItem],
         presence: list[Presence],
     ) -> DecodedColumn:
-        """Decode all values of several items of one format in one call.
+        """Decode the values of several COBOL items of one format in one call.
 
         The values of the first item come first, then those of the second.
         """
@@ -278,9 +286,10 @@ class RecordDecoder:
         presence: list[Presence],
         findings: ChunkFindings,
     ) -> Iterator[tuple[PlacedItem, pa.Array]]:
-        """Decode all items of one format from one matrix.
+        """Decode all items of one format from one matrix, and yield the column of each.
 
-        Its first rows are the values of the first item, then come those of the second, and so on.
+        The matrix has the values of the first item in all records, then those of the second, and so
+        on.
 
         ``presence`` has two masks for each item: the records that contain it, and the records that
         contain only a part of it, which is padded. Problems are added to ``findings``.
@@ -354,7 +363,10 @@ class RecordDecoder:
 
 
 def _even_end(alike: Mapping[CopybookField, list[PlacedItem]]) -> int | None:
-    """Return the offset after the last item, or None if some records may lack an item or have it at a different offset."""
+    """Return the offset after the last wanted item.
+
+    Returns None if some records may lack an item, or have it at a different offset.
+    """
     end = 0
     for item in (item for members in alike.values() for item in members):
         if item.active is not None or not isinstance(item.offset, int):

@@ -1,9 +1,9 @@
-"""Encode columns as records by a layout, and frame records as the bytes of a file.
+"""Encode Arrow columns as COBOL records by a layout, and frame records as the bytes of a file.
 
 This is the reverse of decoding. ``RecordEncoder.encode`` fills a matrix with blanks (or with the
 original bytes of ``_raw``), writes the values of each item into its bytes, and cuts the rows to
-their lengths. ``frame_records`` then adds descriptor words, delimiters or headers, and reads the result
-back to be sure that the same records are found.
+their lengths. ``frame_records`` then adds descriptor words, delimiters or headers, and reads the
+result back to be sure that the same records are found.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ from trailgate.cobol.copybook.items import (
 from trailgate.cobol.copybook.layouts import CopybookField, CopybookLayout, Usage
 from trailgate.cobol.records.added_columns import RAW_COLUMN
 from trailgate.cobol.records.counters import counts_of
-from trailgate.cobol.records.fields import RecordBytes
 from trailgate.cobol.records.framing import FrameKind, Framing, find_frames, word_width
 from trailgate.cobol.records.kept_bytes import OriginalBytes
 from trailgate.cobol.records.kernels import DATA, DESCRIPTOR
 from trailgate.cobol.records.nulls import NullAs, NullPolicies, with_nulls
+from trailgate.cobol.records.record_bytes import RecordBytes
 from trailgate.cobol.records.record_options import (
     ERRORS_COLUMN,
     BadFieldPolicy,
     DependingLength,
     RecordOptions,
 )
-from trailgate.cobol.records.trees import is_tree, tree_columns
+from trailgate.cobol.records.struct_columns import is_tree, tree_columns
 from trailgate.cobol.values.codec import BlankPolicy, Encoder
 from trailgate.cobol.values.codecs import encoder
 from trailgate.columnar.code_pages import code_page
@@ -78,7 +78,7 @@ class RecordEncoder:
         self.added = frozenset((*errors, *self.options.all_added))
 
     def encode(self, columns: Mapping[str, pa.Array] | pa.RecordBatch) -> RecordBytes:
-        """Encode a batch of rows as records of the layout.
+        """Encode a batch of rows as COBOL records of one layout.
 
         Raises EncodeError with record and field.
 
@@ -180,10 +180,11 @@ class RecordEncoder:
         columns: Mapping[str, pa.Array],
         changed: Mapping[str, Mask] | None,
     ) -> None:
-        """Raise EncodeError if an item is NULL and no other item has written the same bytes.
+        """Raise EncodeError if an item is NULL and no item that redefines its bytes has a value.
 
-        ``shape`` is the number of records and their width. ``changed`` has for each column a mask of
-        the rows whose value differs from the original bytes; None if there are no original bytes.
+        ``shape`` is the number of records and their width. ``changed`` has for each column a mask
+        of the rows whose value differs from the original bytes; None if there are no original
+        bytes.
         """
         shared = [item for item in items if item.field in self._shared]
         unwritten = {item: self._unwritten(item, columns, changed, shape[0]) for item in shared}
@@ -210,9 +211,10 @@ class RecordEncoder:
         changed: Mapping[str, Mask] | None,
         rows: int,
     ) -> Mask:
-        """Return a mask of the records in which the item is not written, because it has no column, or is NULL and no policy applies.
+        """Return a mask of the records in which the item is not written.
 
-        If original bytes are kept (``changed`` is not None), they count as written.
+        It has no column, or is NULL and no policy states how to write NULL. If original bytes are
+        kept (``changed`` is not None), these count as written.
         """
         if item.name not in columns:
             return np.full(rows, changed is None)
@@ -231,7 +233,7 @@ class RecordEncoder:
         return field in self._shared and policy is NullAs.ERROR
 
     def _check_names(self, columns: Mapping[str, pa.Array]) -> None:
-        """Raise EncodeError if a column is not an item."""
+        """Raise EncodeError if a column to write is not an item of the layout."""
         known = frozenset(self._names)
         for name in (name for name in columns if name not in known):
             hint = did_you_mean(name, self._names) or "Drop the column"
@@ -241,7 +243,7 @@ class RecordEncoder:
     def _write(
         self, written: _Written, item: PlacedItem, values: pa.Array, changed: Mask | None
     ) -> None:
-        """Write an item's values into the records that contain it.
+        """Encode an item's values, and write them into the records that contain it.
 
         With original bytes, ``changed`` selects the rows whose value differs from them, and only these
         are written. Otherwise it is None.
@@ -283,13 +285,13 @@ class RecordEncoder:
 
 
 class _Written:
-    """Records as the rows of a matrix, each with its length."""
+    """Records being encoded, as the rows of a byte matrix, and their lengths (``extent``)."""
 
     def __init__(self, matrix: Octets, extent: int | Longs) -> None:
         self.matrix, self.extent = matrix, extent
 
     def put(self, item: PlacedItem, rows: Longs, encoded: Octets) -> None:
-        """Write an item's bytes into these rows, and lengthen records that end before it."""
+        """Write an item's bytes into these rows. Records that end earlier are lengthened."""
         at = _bytes_at(item, rows)
         self.matrix[rows[:, None], at] = encoded
         # A record of ``_raw`` that ended before the item becomes longer.
@@ -338,7 +340,7 @@ def _overlaid(root: CopybookField) -> frozenset[CopybookField]:
 
 
 def _counter_columns(root: ItemNode, layout: CopybookLayout) -> frozenset[str]:
-    """Return the names of the columns that are counters."""
+    """Return the names of the flat columns that are OCCURS counters."""
     keys = counter_keys(layout)
     return frozenset(
         item.name for item in columns_below(root) if find_counter_key(keys, item.field, item.groups)
@@ -387,7 +389,7 @@ class BlockLimits:
     strict: bool = True
 
     def begins(self, sizes: Longs) -> Longs:
-        """Return the indexes of the records at which blocks begin.
+        """Return the indexes of the records at which blocks of the file begin.
 
         ``sizes`` are the sizes of the records in the file, including their descriptor words.
 
@@ -416,7 +418,10 @@ FILLED: Final = BlockLimits(records=None, length=32_760, strict=False)  # the ma
 
 
 def count_in_complete_blocks(records: RecordBytes, framing: Framing, blocks: BlockLimits) -> int:
-    """Return how many of the records are in full blocks, to which no later record can be added."""
+    """Return how many of the records are in full blocks, to which no later record can be added.
+
+    If the file has no blocks, or one record a block, these are all records.
+    """
     if framing.kind not in _BLOCKED or blocks == ONE_A_BLOCK or not len(records):
         return len(records)
     # The last block has room, so it begins at the first record that is not complete.

@@ -80,7 +80,7 @@ class FrameKind(Enum):
 class Framing:
     """How to cut a file or a message into records.
 
-    - ``length`` is the length of fixed records. With ``returns``, a carriage return before the line's delimiter is dropped.
+    - ``length`` is the length of fixed records, or the maximum length in a Micro Focus file. With ``returns``, a carriage return before the line's delimiter is dropped.
     - ``little``: descriptor words and length fields are little-endian.
     - ``adjustment`` is added to a stated length: 0 if it counts its own four bytes, as on z/OS, otherwise 4.
     - ``twisted`` descriptor words have the length in their second half.
@@ -136,7 +136,7 @@ class Framing:
         natural = MOST_STATED + int(adjustments[0])
         return natural if self.most is None or self.skips else min(natural, self.most + DESCRIPTOR)
 
-    def others(self, starts: Longs, ends: Longs) -> Mask | None:
+    def find_wrong_lengths(self, starts: Longs, ends: Longs) -> Mask | None:
         """Return a mask of the records whose length is not ``least`` to ``most``, or None if no limits are set."""
         if not self.least and self.most is None:
             return None
@@ -180,7 +180,7 @@ class RecordFrames(NamedTuple):
 
 
 class RunFrames(NamedTuple):
-    """The framed records of several byte runs, each with the index of its run."""
+    """The records in several runs of bytes, such as messages, each with the index of its run."""
 
     run: Longs
     starts: Longs
@@ -188,7 +188,10 @@ class RunFrames(NamedTuple):
 
 
 def find_frames(data: Octets, framing: Framing, *, finish: bool = False) -> RecordFrames:
-    """Find the complete records of ``data``, which must start at a record (at a block for BDW).
+    """Find the complete records of ``data``, which must start at a record.
+
+    BDW data must start at a block. Data of spanned records may start inside a block:
+    ``framing.left`` is then the number of bytes left in the block.
 
     With ``finish``, raises TruncatedError if a record is incomplete. Raises DecodeError with the
     offset of an invalid descriptor. Header and trailer records are not removed, as only a complete
@@ -221,7 +224,7 @@ _HEADS: Final[Mapping[FrameKind, int]] = MappingProxyType(
 
 def _check_lengths(data: Octets, frames: RecordFrames, framing: Framing) -> None:
     """Raise DecodeError if a record is shorter or longer than allowed."""
-    bad = framing.others(frames.starts, frames.ends)
+    bad = framing.find_wrong_lengths(frames.starts, frames.ends)
     if bad is not None and not framing.skips and bad.any():
         lengths = frames.ends - frames.starts
         row = int(bad.argmax())
@@ -306,7 +309,7 @@ def _find_fixed(data: Octets, framing: Framing, finish: bool) -> RecordFrames:  
 
 
 def _find_lines(data: Octets, framing: Framing, finish: bool) -> RecordFrames:
-    """Find lines."""
+    """Find the records of a file of lines."""
     complete = np.array([0]), np.array([len(data)])
     (_, starts, ends), end = _lines_in(data, *complete, framing, finish=finish)
     return RecordFrames(starts, ends, int(end))
@@ -416,10 +419,12 @@ def _check(
     filled: tuple[int, int, int, int],
     lengths: RecordLengths | None = None,
 ) -> RecordFrames:
-    """Return the records that a kernel found. Raises DecodeError if the kernel reported a problem.
+    """Return the records that a framing kernel found.
 
-    ``filled`` is the result of the kernel: the number of records, the offset after them, the problem
-    code, and the wrong length (or, for NO_NUMBER, the index of the length term).
+    Raises DecodeError if the kernel reported a problem.
+
+    ``filled`` is the result of the kernel: the number of records, the offset after them, the
+    problem code, and the wrong length (or, for NO_NUMBER, the index of the length term).
     """
     count, end, problem, length = map(int, filled)
     if problem:

@@ -14,7 +14,8 @@ import numpy as np
 
 from trailgate.arrays import Mask
 from trailgate.cobol.copybook.items import PlacedItem, PlacedItems, columns_below
-from trailgate.cobol.records.fields import FieldFault, RecordBytes, copy_items, find_cut_records
+from trailgate.cobol.records.field_faults import FieldFault
+from trailgate.cobol.records.record_bytes import RecordBytes, copy_items, find_cut_records
 from trailgate.cobol.values.codec import FaultExplanation, FaultReason
 from trailgate.errors import OptionError, Where, did_you_mean
 
@@ -33,11 +34,11 @@ class Indicator(NamedTuple):
     item: PlacedItem
     bit: int | None = None
 
-    def absent(self, records: RecordBytes, faults: list[FieldFault]) -> Mask:
+    def find_nulls(self, records: RecordBytes, faults: list[FieldFault]) -> Mask:
         """Return a mask of the records in which the indicator states that its item is NULL.
 
         If the indicator byte is invalid, the record is added to ``faults``, and its item counts as
-        NULL.
+        NULL. In a record that ends before the indicator, the item counts as not NULL.
         """
         size, short = self.item.field.size, find_cut_records(records, self.item)
         matrix = np.zeros((len(records), size), np.uint8)
@@ -61,8 +62,8 @@ class Indicator(NamedTuple):
                     why=FaultReason.INDICATOR,
                 )
             )
-        absent: Mask = np.isin(first, _SET) | odd
-        return absent
+        nulls: Mask = np.isin(first, _SET) | odd
+        return nulls
 
 
 def find_indicators(placed: PlacedItems, names: Mapping[str, str]) -> dict[PlacedItem, Indicator]:

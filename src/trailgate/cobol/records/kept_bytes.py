@@ -17,7 +17,7 @@ from trailgate.arrays import Longs, Mask, Octets
 from trailgate.cobol.copybook.layouts import CopybookLayout
 from trailgate.cobol.records.added_columns import RAW_COLUMN
 from trailgate.cobol.records.decoding import RecordDecoder
-from trailgate.cobol.records.fields import records_at
+from trailgate.cobol.records.record_bytes import records_at
 from trailgate.cobol.records.record_options import (
     BadFieldPolicy,
     ColumnShape,
@@ -30,9 +30,10 @@ from trailgate.errors import EncodeError, Where
 
 
 class OriginalBytes:
-    """The original bytes of records (column ``_raw``).
+    """The original bytes of the records to write (column ``_raw``), one value per row.
 
-    ``present`` is a mask of the rows that have them.
+    ``present`` is a mask of the rows that have original bytes, and ``lengths`` their number in each
+    row (0 if it has none).
     """
 
     def __init__(self, raws: pa.Array, layout: CopybookLayout, options: RecordOptions) -> None:
@@ -71,7 +72,10 @@ class OriginalBytes:
         return {name: original[name] for name in asked}
 
     def find_changes(self, columns: Mapping[str, pa.Array]) -> dict[str, Mask]:
-        """Return, for each column, a mask of the rows whose value differs from the original bytes."""
+        """Return, for each column, a mask of the rows whose value differs from the original bytes.
+
+        Rows without original bytes count as different.
+        """
         original = self.values(columns)
         return {name: ~self.present | _differ(columns[name], original[name]) for name in columns}
 

@@ -333,9 +333,10 @@ def copy_present(
 def _rule_of(
     data: Octets, begin: int, rest: int, places: Longs, values: Longs, chosen: Longs
 ) -> int:
-    """Return the rule of a record: ``chosen[i]`` for the first value i that equals the record's bytes at the offsets ``places``.
+    """Return the index of a record's length rule.
 
-    Returns ``rest`` if no value is equal. A byte of -1 in a value matches any byte.
+    It is ``chosen[i]`` for the first value i that equals the record's bytes at the offsets
+    ``places``, or ``rest`` if no value is equal. A byte of -1 in a value matches any byte.
     """
     # Example: places 0 1, values 65 -1 66 49 (A and anything; B1) and chosen 7 8: records that begin
     # with A have rule 7, those with B1 rule 8, all others ``rest``.

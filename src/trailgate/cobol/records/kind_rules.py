@@ -64,12 +64,12 @@ class RecordKinds:
     """The record kinds of a file, and the fields whose values determine a record's kind.
 
     Records that no rule matches are of the kind ``rest``. If ``rest`` is None, they are skipped if
-    ``others`` is set, and are errors otherwise. ``parents`` maps kinds to their parent kinds.
+    ``skips_others`` is set, and are errors otherwise. ``parents`` maps kinds to their parent kinds.
     """
 
     fields: tuple[str, ...]
     rules: tuple[KindRule, ...]
-    others: bool = False
+    skips_others: bool = False
     rest: str | None = None
     parents: Mapping[str, str] = member(default_factory=dict)
 
@@ -80,19 +80,19 @@ class RecordKinds:
 
     @property
     def records(self) -> tuple[str, ...]:
-        """The names of the kinds' record layouts, in order."""
+        """The names of the records that the rules choose, each once, in order."""
         named = [rule.record for rule in self.rules]
         return tuple(dict.fromkeys(named if self.rest is None else [*named, self.rest]))
 
     def with_names(self, name: Callable[[str], str]) -> RecordKinds:
-        """Return the kinds with their fields and records renamed by ``name``."""
+        """Return these record kinds with new names of fields and records: ``name(old)``."""
         rules = tuple(replace(rule, record=name(rule.record)) for rule in self.rules)
         rest = None if self.rest is None else name(self.rest)
         return replace(self, fields=tuple(map(name, self.fields)), rules=rules, rest=rest)
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Parse the rules of record kinds from text. Raises OptionError."""
+        """Parse rules of record kinds such as ``TYPE: H=HEADER, D=DETAIL``. Raises OptionError."""
         name, colon, entries = text.partition(":")
         if not colon:
             raise OptionError(f"kinds: {text.strip()!r} has no colon after the field", hint=_HINT)
@@ -124,7 +124,9 @@ class RecordKinds:
 
     @classmethod
     def of(cls, names: Sequence[str], pairs: Iterable[tuple[str, str | None]]) -> Self:
-        """Build record kinds from pairs of values and records. Raises OptionError.
+        """Build record kinds from the fields' names, and pairs such as ``("D|E", "DETAIL")``.
+
+        Raises OptionError.
 
         ``*`` with a record matches all others; ``*`` without one skips them.
         """
@@ -207,7 +209,10 @@ class KeyColumn(NamedTuple):
     page: CodePage
 
     def order(self, name: str) -> Callable[[str], Any]:
-        """Return a function that makes a key value comparable. Raises OptionError for unsuitable types."""
+        """Return a function that converts a key value's text to a value that can be compared.
+
+        Raises OptionError if kinds cannot be chosen by a field of this type.
+        """
         if pa.types.is_string(self.type):
             return _text_order(self.size, self.page)
         if pa.types.is_integer(self.type) or pa.types.is_decimal(self.type):
@@ -217,7 +222,7 @@ class KeyColumn(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Interval:
-    """An interval of a field's comparable values.
+    """An interval of a key field's comparable values.
 
     With ``is_any`` it contains every value. Otherwise, if ``low`` is None, it contains only blanks.
     """
@@ -227,13 +232,13 @@ class _Interval:
     is_any: bool = False
 
     def has(self, value: Any) -> bool:
-        """Whether a value is in the interval."""
+        """Return True if a key value is in the interval. None stands for blanks."""
         if self.is_any or value is None or self.low is None:
             return self.is_any or value is self.low
         return bool(self.low <= value <= self.high)
 
     def covers(self, other: _Interval) -> bool:
-        """Whether all values of another interval are in this one."""
+        """Return True if all key values of another interval are in this one."""
         return self.is_any or (not other.is_any and self.has(other.low) and self.has(other.high))
 
 
@@ -256,7 +261,7 @@ def _interval(name: str, order: Callable[[str], Any], values: ValueRange) -> _In
 
 
 def _text_of(values: Any) -> str:
-    """Format the values of several fields as text, ``'1' + '2'``."""
+    """Format a tuple of key values as in a rule: ``(1, 2)`` becomes ``'1' + '2'``."""
     if not isinstance(values, tuple):
         return str(values)
     quoted = ("'" + str(value).replace("'", "''") + "'" for value in values)
@@ -267,7 +272,10 @@ def _text_of(values: Any) -> str:
 
 
 def _rules_of(values: str, record: str, fields: int) -> list[KindRule]:
-    """Parse values separated by bars, such as ``D|E``, into one rule each. An empty value stands for blanks."""
+    """Parse the values of one kind, such as ``D|E``, into one rule each.
+
+    An empty value stands for blanks.
+    """
     rules = []
     for alternative in _split(values, "|"):
         parts = _split(alternative, "+") if fields > 1 else [alternative]
@@ -297,7 +305,7 @@ def _range_of(text: str, values: str, record: str, fields: int) -> ValueRange:
 
 
 def _split(text: str, mark: str) -> list[str]:
-    """Split text at a mark, but not inside quotes."""
+    """Split a rule of record kinds at a mark such as ``|``, but not inside quotes."""
     parts, quote, begin = list[str](), "", 0
     for index, character in enumerate(text):
         if character == mark and not quote:

@@ -17,10 +17,10 @@ import pyarrow.compute as pc
 from trailgate.arrays import Longs, Mask
 from trailgate.cobol.records.added_columns import FILE_COLUMN, RAW_COLUMN
 from trailgate.cobol.records.encoding import RecordEncoder
-from trailgate.cobol.records.fields import RecordBytes
 from trailgate.cobol.records.kind_rules import RecordKinds
+from trailgate.cobol.records.record_bytes import RecordBytes
 from trailgate.cobol.records.record_ids import ID_COLUMN, is_level_column
-from trailgate.cobol.records.record_kinds import KIND_COLUMN, KindsDecoder, SegmentDecoder
+from trailgate.cobol.records.record_kinds import KIND_COLUMN, KindsDecoder, SingleKindDecoder
 from trailgate.columnar.gather import gather
 from trailgate.columnar.rows import byte_view
 from trailgate.errors import DecodeError, EncodeError, Where, did_you_mean
@@ -29,7 +29,8 @@ from trailgate.errors import DecodeError, EncodeError, Where, did_you_mean
 class RowsOfKind(NamedTuple):
     """The rows of one record kind: their columns, and the indexes of their records in the output.
 
-    ``above`` are the indexes of the parent records, if the rows come from lists in other rows.
+    With nested lists, ``above`` are the indexes of the parent records (-1 for rows that are not in
+    a list); otherwise it is None.
     """
 
     name: str
@@ -52,7 +53,7 @@ class KindsEncoder:
         only: str | None = None,
     ) -> None:
         self._decoder, self._kinds, self._encoders = decoder, kinds, encoders
-        self._only = None if only is None else SegmentDecoder(decoder, only).name
+        self._only = None if only is None else SingleKindDecoder(decoder, only).name
 
     def encode(self, columns: pa.RecordBatch) -> RecordBytes:
         """Encode a batch of rows of several kinds as records. Raises EncodeError with record and field."""
@@ -67,7 +68,7 @@ class KindsEncoder:
         return records
 
     def _parts(self, given: Mapping[str, pa.Array], rows: int) -> list[RowsOfKind]:
-        """Split the batch into the rows of each kind."""
+        """Split a batch into the rows of each record kind. Id columns are dropped."""
         if self._kinds.parents:
             # Reading adds ids to kinds with parents. They are not part of a record.
             given = {name: column for name, column in given.items() if not _is_id(name)}
@@ -95,7 +96,7 @@ class KindsEncoder:
         return next(iter(self._encoders.values())).added
 
     def _check_names(self, columns: Mapping[str, pa.Array]) -> None:
-        """Raise EncodeError if a column belongs to no kind."""
+        """Raise EncodeError if a column to write belongs to no record kind."""
         known = [KIND_COLUMN, *self._decoder.names, *self._added_names]
         tables = {kind: set(self._decoder.table_schema(kind).names) for kind in self._decoder.names}
         alone = next((kind for kind, names in tables.items() if set(columns) <= names), None)
@@ -106,7 +107,7 @@ class KindsEncoder:
             raise EncodeError(f"no kind of record for the column {name}", hint=hint)
 
     def _kind_of(self, columns: Mapping[str, pa.Array], rows: int) -> Longs:
-        """Return the kind of each row as a number. A row has exactly one struct that is not NULL, and it names the kind.
+        """Return the number of each row's kind: that of its only struct column that is not NULL.
 
         Raises EncodeError if a row has no struct or several, or if ``_record`` names a different
         kind.
@@ -178,7 +179,7 @@ def _is_id(name: str) -> bool:
 
 
 def _at_row(error: EncodeError, rows: Longs) -> EncodeError:
-    """Return the error with the record's number in the whole output instead of its number in the part."""
+    """Replace an error's record number, which counts in one kind, by that in the batch."""
     record = error.where.record
     if record is None:
         return error

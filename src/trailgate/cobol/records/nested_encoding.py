@@ -18,11 +18,11 @@ import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask
 from trailgate.cobol.records.added_columns import OFFSET_COLUMN, RAW_COLUMN
-from trailgate.cobol.records.fields import RecordBytes
 from trailgate.cobol.records.kinds_encoding import KindsEncoder, RowsOfKind
 from trailgate.cobol.records.nested_kinds import NestedDecoder
+from trailgate.cobol.records.record_bytes import RecordBytes
 from trailgate.cobol.records.record_ids import ID_COLUMN
-from trailgate.cobol.records.trees import is_list, type_error
+from trailgate.cobol.records.struct_columns import is_list, type_error
 from trailgate.errors import EncodeError, Where
 
 UNKNOWN: Final = -1  # an offset
@@ -33,7 +33,8 @@ class _Branch(NamedTuple):
     """The records of one kind that come from the same list column, for all trees.
 
     ``path`` has a row per record: its row in the batch, then for each level the number of its list
-    column and its index among all elements of this column. ``above`` are the indexes of the parent
+    column and its index among all elements of this column. For example, ``4 1 7``: in row 4, in the
+    list column 1, the element 7 of all lists of the column. ``above`` are the indexes of the parent
     records in the branch ``parent``. ``unsure`` selects records whose original bytes are kept, but
     whose order among their siblings is unknown.
     """
@@ -92,7 +93,7 @@ class NestedEncoder(KindsEncoder):
         ]
 
     def _walk(self, branches: list[_Branch], branch: _Branch) -> None:
-        """Add a branch, and the branches of the lists in its records."""
+        """Add a branch of record trees, and the branches of the lists in its records."""
         children = self._decoder.children_of(branch.name)
         columns = dict(branch.columns)
         lists = [_list_of(child, columns.pop(child, None), branch.name) for child in children]
@@ -130,7 +131,7 @@ class NestedEncoder(KindsEncoder):
             )
 
     def _kept(self, columns: Mapping[str, pa.Array], rows: int) -> Mask:
-        """Return a mask of the records whose original bytes are known."""
+        """Return a mask of the records that have original bytes (column ``_raw``)."""
         if RAW_COLUMN not in self._added_names or RAW_COLUMN not in columns:
             return np.zeros(rows, bool)
         branches: Mask = columns[RAW_COLUMN].is_valid().to_numpy(zero_copy_only=False)
@@ -214,7 +215,11 @@ class NestedEncoder(KindsEncoder):
 
 
 def _order(branches: Sequence[_Branch]) -> Longs:
-    """Return the order in which the records of all branches, concatenated, are written."""
+    """Return the order in which the records of all branches, concatenated, are written.
+
+    The order is by row; within a row by the records' original offsets, or list by list if offsets
+    are unknown.
+    """
     width = max((branch.path.shape[1] for branch in branches), default=1)
     if not branches:
         return np.zeros(0, np.int64)

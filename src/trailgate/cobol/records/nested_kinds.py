@@ -24,7 +24,7 @@ from trailgate.cobol.records.added_columns import (
     make_added_columns,
     make_added_fields,
 )
-from trailgate.cobol.records.fields import RecordBytes, records_at
+from trailgate.cobol.records.record_bytes import RecordBytes, records_at
 from trailgate.cobol.records.record_ids import ID_COLUMN, RecordIds
 from trailgate.cobol.records.record_kinds import ChosenRows, KindsDecoder, RecordTrees, decode_rows
 from trailgate.cobol.records.record_options import ERRORS_COLUMN, BadFieldPolicy
@@ -48,7 +48,7 @@ class OrphanPolicy(Enum):
 
 
 class NestedDecoder(KindsDecoder):
-    """Decodes trees of records. ``whole`` cuts the input between trees."""
+    """Decodes trees of records. ``independent_pieces`` cuts the input between trees."""
 
     _path = ""
 
@@ -112,7 +112,7 @@ class NestedDecoder(KindsDecoder):
         return pa.schema(fields)
 
     def _own_fields(self, name: str) -> list[pa.Field]:
-        """Return the selected fields of a record type. Its error column is always included."""
+        """Return the selected columns of a record kind. Its column of errors is always included."""
         is_asked = name in self._own_shown
         schema = self._decoders[name].schema
         return [field for field in schema if is_asked or field.name == ERRORS_COLUMN]
@@ -120,7 +120,7 @@ class NestedDecoder(KindsDecoder):
     def _shown_below(self, name: str) -> list[str]:
         return [one for one in self._children[self._numbers[name]] if one in self._shown]
 
-    def whole(self, chunks: Iterable[RecordBytes]) -> Iterator[RecordBytes]:
+    def independent_pieces(self, chunks: Iterable[RecordBytes]) -> Iterator[RecordBytes]:
         """Yield records in pieces of complete trees. Raises DecodeError if a tree exceeds 1 GB."""
         pending: list[RecordBytes] = []
         size = 0
@@ -148,8 +148,8 @@ class NestedDecoder(KindsDecoder):
         return int(next(iter(ends[ends >= row]), len(records)))
 
     def _tree_begins(self, records: RecordBytes) -> Longs:
-        """Return the indexes of the records at which trees begin."""
-        return np.flatnonzero(np.isin(self._chosen(records)[2], self._ends))
+        """Return the indexes of the records that begin a tree of records."""
+        return np.flatnonzero(np.isin(self._decode_kinds(records)[2], self._ends))
 
     def _choose_rows(self, records: RecordBytes) -> ChosenRows:
         """Choose the root records as rows, together with all records of their trees."""
@@ -216,9 +216,9 @@ class NestedDecoder(KindsDecoder):
     def _tree(
         self, name: str, records: RecordBytes, trees: RecordTrees
     ) -> tuple[Longs, list[pa.Array]]:
-        """Return the indexes of a kind's records in the trees, and their columns.
+        """Return the indexes of a kind's records in the trees, and their columns and child lists.
 
-        Kinds below it without columns are still decoded, so that their errors are found.
+        Child kinds without columns are decoded too, so that their errors are found.
         """
         own_rows = np.flatnonzero(trees.kind == self._numbers[name])
         decoded = decode_rows(self._decoders[name], records, trees.rows[own_rows])

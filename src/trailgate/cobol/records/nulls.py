@@ -57,11 +57,10 @@ NullPolicies = Mapping[Usage, NullAs]
 
 
 def null_policies(pairs: Mapping[str, Any]) -> dict[Usage, NullAs]:
-    """Parse the policies for writing NULL from ``{TYPE: VALUE}``, for example ``{"packed": "zero"}``.
+    """Parse the policies for writing NULL, such as ``{"packed": "zero"}``.
 
-    Raises OptionError.
-
-    ``*`` means all types that allow the policy.
+    The type ``*`` means all types that allow the policy. Raises OptionError for an unknown type or
+    value.
     """
     policies: dict[Usage, NullAs] = {}
     for name in sorted(pairs, key=lambda name: name != "*"):
@@ -100,7 +99,7 @@ def with_nulls(
 
 
 def _encode_others(field: CopybookField, encode: Encoder, values: pa.Array, nulls: Mask) -> Octets:
-    """Encode the values, with zero (or empty text) in place of NULL."""
+    """Encode values as a COBOL field, with zero (or empty text) in place of NULL."""
     if nulls.all():
         values = pa.nulls(len(values), _plain_type(field))
     zero: Any = 0

@@ -15,16 +15,9 @@ import numpy as np
 from trailgate.arrays import Mask
 from trailgate.cobol.copybook.items import PlacedItem
 from trailgate.cobol.copybook.layouts import CopybookField, Usage
-from trailgate.cobol.records.fields import (
-    CUT_OFF,
-    CUT_REDEFINED,
-    ChunkFindings,
-    FieldFault,
-    RecordBytes,
-    count_bytes_present,
-    find_cut_records,
-)
+from trailgate.cobol.records.field_faults import CUT_OFF, CUT_REDEFINED, ChunkFindings, FieldFault
 from trailgate.cobol.records.indicators import Indicator
+from trailgate.cobol.records.record_bytes import RecordBytes, count_bytes_present, find_cut_records
 from trailgate.cobol.records.record_options import RecordOptions, ShortRecordPolicy
 from trailgate.cobol.values.codec import BlankPolicy, FaultReason
 from trailgate.cobol.values.text import page_for_errors
@@ -63,11 +56,14 @@ class PresenceFinder:
         findings: ChunkFindings,
         indicator: Indicator | None = None,
     ) -> Presence:
-        """Return the records that contain a value for an item, except records in which ``indicator`` states NULL."""
+        """Return the records that contain a value for an item, or get one by padding.
+
+        Records in which ``indicator`` states NULL contain none.
+        """
         usable, filled = self._in_bytes(records, item, findings)
         if indicator is None:
             return Presence(usable, filled)
-        present = ~indicator.absent(records, findings.faults)
+        present = ~indicator.find_nulls(records, findings.faults)
         return Presence(
             # ``usable`` None means all records, and ``filled`` None means none.
             present if usable is None else usable & present,
@@ -77,10 +73,11 @@ class PresenceFinder:
     def _in_bytes(
         self, records: RecordBytes, item: PlacedItem, findings: ChunkFindings
     ) -> Presence:
-        """Return the records that contain bytes of the item, after the policy for short records.
+        """Return the records that contain an item, or get it by the policy for short records.
 
-        Other records are reported as too short. For example, with ``short=pad``, text that the end
-        of a record cuts is padded with blanks.
+        In the others the item is NULL; they are reported as too short unless the policy allows
+        NULL. For example, with ``short=pad``, text that the end of a record cuts is padded with
+        blanks.
         """
         policy = self._options.short
         short = None if policy is ShortRecordPolicy.ERROR else find_cut_records(records, item)
@@ -113,7 +110,7 @@ class PresenceFinder:
         return Presence(usable, filled)
 
     def fill(self, field: CopybookField) -> bytes:
-        """Return the byte that pads a cut item: its blank, or a zero byte for binary numbers."""
+        """Return the bytes that pad a cut item: a blank, or X'00' for binary numbers."""
         if field.usage in (*_TEXTS, *_BLANKED):
             return page_for_errors(field, self._options.values).blank
         return b"\0"

@@ -68,7 +68,7 @@ class RecordIds:
 
     @staticmethod
     def fields(chains: Sequence[Sequence[int]]) -> list[pa.Field]:
-        """Return the Arrow fields of the id columns."""
+        """Return the Arrow fields of the id columns: ``_file``, ``_record_id``, ``_id_0``, ..."""
         levels = [level_column(level) for level in range(max(map(len, chains)))]
         return [
             pa.field(FILE_COLUMN, pa.string()),
@@ -76,7 +76,7 @@ class RecordIds:
         ]
 
     def columns(self, kinds: Longs, offsets: Longs) -> tuple[list[pa.Array], Longs]:
-        """Return the id columns of records of these kinds at these offsets, and the state after them.
+        """Return the id columns of records, from their kinds and offsets, and the state after them.
 
         The state is the offset of the last record of each kind. Pass it to ``advance`` once the
         records are used. A level's id is NULL if the level is below the record's own, or if the

@@ -22,16 +22,11 @@ from trailgate.arrays import Longs, Mask
 from trailgate.cobol.copybook.layouts import CopybookField, CopybookLayout, Usage
 from trailgate.cobol.records.added_columns import FILE_COLUMN, make_added_columns, make_added_fields
 from trailgate.cobol.records.decoding import RecordDecoder, names_of_columns
-from trailgate.cobol.records.fields import (
-    ERROR,
-    FaultyRecords,
-    FieldFault,
-    PolicyCounts,
-    PolicyTally,
-    RecordBytes,
-)
+from trailgate.cobol.records.field_faults import ERROR, FaultyRecords, FieldFault
 from trailgate.cobol.records.key_fields import key_fields
 from trailgate.cobol.records.kind_rules import PADDING, REST, KeyColumn, RecordKinds
+from trailgate.cobol.records.policy_counts import PolicyCounts, PolicyTally
+from trailgate.cobol.records.record_bytes import RecordBytes
 from trailgate.cobol.records.record_ids import RecordIds, chains_of
 from trailgate.cobol.records.record_options import (
     ERRORS_COLUMN,
@@ -40,7 +35,7 @@ from trailgate.cobol.records.record_options import (
     RecordOptions,
     TrailingBytesPolicy,
 )
-from trailgate.cobol.records.segments import find_layout
+from trailgate.cobol.records.redefined_segments import find_layout
 from trailgate.cobol.values.codec import (
     BlankPolicy,
     FaultExplanation,
@@ -56,7 +51,11 @@ KIND_COLUMN = "_record"
 
 
 class RecordTrees(NamedTuple):
-    """Records in trees: their indexes, their kinds, and the index of each record's parent (-1 if none)."""
+    """Records in trees: their indexes in the input, their kinds, and their parents.
+
+    ``above[i]`` is the index, among the records of the trees, of the parent of record i; -1 if it
+    is a root.
+    """
 
     rows: Longs
     kind: Longs
@@ -80,7 +79,7 @@ class ChosenRows(NamedTuple):
 def find_kind_layouts(
     layouts: Sequence[CopybookLayout], kinds: RecordKinds
 ) -> dict[str, CopybookLayout]:
-    """Return the layout of each kind of record.
+    """Return the copybook layout of each kind of record.
 
     Raises OptionError, with the field and its value, if a rule names an unknown record or segment.
     """
@@ -98,9 +97,9 @@ def find_kind_layouts(
 class KindsDecoder:
     """Decodes records of several kinds, into one struct column per kind, or one table per kind.
 
-    If columns are selected, each kind has the selected columns of its layout; a kind without any has
-    no struct and no table. If kinds have parents, each file needs its own decoder
-    (``of_file``).
+    If columns are selected, each kind has the selected columns of its layout; a kind without any
+    has no struct and no table. If kinds have parents, each file needs its own decoder
+    (``of_file``), which remembers the last record of each kind.
     """
 
     def __init__(
@@ -161,9 +160,9 @@ class KindsDecoder:
         )
 
     def of_file(self, path: str) -> KindsDecoder:
-        """Return a decoder for one file.
+        """Return the decoder for the records of one file.
 
-        If kinds have parents, it remembers the last record of each kind, so files cannot share it.
+        It is a copy if kinds have parents, because files cannot share the ids of parent records.
         """
         if not self._chains:
             return self
@@ -198,7 +197,7 @@ class KindsDecoder:
         return tuple(self._decoders)
 
     def table_schema(self, name: str) -> pa.Schema:
-        """Return the schema of the table of a kind."""
+        """Return the schema of the table of one record kind."""
         return pa.schema(
             [*self._id_fields(), *self._own_schema(name), *make_added_fields(self._added)]
         )
@@ -210,7 +209,7 @@ class KindsDecoder:
     def _id_fields(self) -> list[pa.Field]:
         return RecordIds.fields(self._chains) if self._chains else []
 
-    def whole(self, chunks: Iterable[RecordBytes]) -> Iterable[RecordBytes]:
+    def independent_pieces(self, chunks: Iterable[RecordBytes]) -> Iterable[RecordBytes]:
         """Return the chunks unchanged, because they can be decoded one after the other."""
         return chunks
 
@@ -255,7 +254,10 @@ class KindsDecoder:
     def tables(
         self, records: RecordBytes, only: str | None = None
     ) -> Iterator[tuple[str, pa.RecordBatch]]:
-        """Decode the records of each kind into its table, or only the records of the kind ``only``."""
+        """Decode the records of each kind into its table, and yield kinds that have records.
+
+        With ``only``, the table of that kind is yielded alone, and also if it has no rows.
+        """
         chosen = self._choose_rows(records)
         decoded = []
         for name in self._with_rows:
@@ -274,7 +276,7 @@ class KindsDecoder:
         yield from decoded
 
     def _choose_rows(self, records: RecordBytes) -> ChosenRows:
-        """Return the records that become rows, in order."""
+        """Return the records that become rows, in order: those of a known kind."""
         kind = self.kinds_of(records)
         rows = np.flatnonzero(kind >= 0)
         ids, state = self._id_columns(records, kind, rows)
@@ -289,7 +291,10 @@ class KindsDecoder:
     def _id_columns(
         self, records: RecordBytes, kinds: Longs, rows: Longs
     ) -> tuple[list[pa.Array], Longs | None]:
-        """Return the id columns, and the state after these records."""
+        """Return the id columns of the records ``rows``, and the state after them.
+
+        If no kind has a parent, these are [] and None.
+        """
         if not self._chains:
             return [], None
         ids = self.ids or RecordIds("", self._chains)
@@ -301,12 +306,13 @@ class KindsDecoder:
             self.ids.advance(state)
 
     def faults(self, records: RecordBytes, only: str | None = None) -> Iterator[FaultyRecords]:
-        """Yield the records of each kind (or of one kind) in parts, each with its problems.
+        """Yield the records of each kind (or of the kind ``only``) in parts, with their problems.
 
-        Records of unknown kind are yielded too.
+        If any records are of unknown kind, all records are yielded first, under the name "", with
+        this problem.
         """
-        _, bad, kind = self._chosen(records)
-        unknown = bad | ((kind < 0) & (not self._kinds.others))
+        _, bad, kind = self._decode_kinds(records)
+        unknown = bad | ((kind < 0) & (not self._kinds.skips_others))
         known = np.flatnonzero((kind >= 0) & ~unknown)
         self._count_skipped(len(records) - int(unknown.sum()) - len(known))
         orphans = self._orphans(kind[known])
@@ -362,11 +368,11 @@ class KindsDecoder:
         Raises DecodeError if a key field is bad, or if a kind is unknown and unknown kinds are not
         skipped.
         """
-        values, bad, kind = self._chosen(records)
+        values, bad, kind = self._decode_kinds(records)
         if bad.any():
             row = int(np.argmax(bad))
             self._strict_key.decode(records.part(row, row + 1))
-        if not self._kinds.others and (kind < 0).any():
+        if not self._kinds.skips_others and (kind < 0).any():
             row = int(np.argmax(kind < 0))
             raise self._unknown_error(records, row, [one[row].as_py() for one in values])
         self._count_skipped(int(np.count_nonzero(kind < 0)))
@@ -376,7 +382,7 @@ class KindsDecoder:
         if skipped:
             self.tally["kinds, *", "skipped", ""] += skipped
 
-    def _chosen(self, records: RecordBytes) -> tuple[list[pa.Array], Mask, Longs]:
+    def _decode_kinds(self, records: RecordBytes) -> tuple[list[pa.Array], Mask, Longs]:
         """Return the key columns, a mask of the records with bad keys, and the kinds as numbers (-1 if unknown)."""
         decoded = self._key.decode(records)
         columns = decoded.columns[: len(self._fields)]
@@ -421,7 +427,7 @@ class KindsDecoder:
         return DecodeError(f"{shown} is not a kind of record", where=where, hint=self._known())
 
 
-class SegmentDecoder:
+class SingleKindDecoder:
     """Decodes the records of one kind into a table, from a file with records of several kinds. Other records are skipped."""
 
     def __init__(self, kinds: KindsDecoder, name: str) -> None:
@@ -435,20 +441,20 @@ class SegmentDecoder:
 
     @property
     def schema(self) -> pa.Schema:
-        """The schema of the table of this kind."""
+        """The schema of the table of this record kind."""
         return self._kinds.table_schema(self.name)
 
-    def whole(self, chunks: Iterable[RecordBytes]) -> Iterable[RecordBytes]:
-        """Return chunks of records that can be decoded independently. See ``KindsDecoder.whole``."""
-        return self._kinds.whole(chunks)
+    def independent_pieces(self, chunks: Iterable[RecordBytes]) -> Iterable[RecordBytes]:
+        """Yield pieces that can be decoded independently, by the decoder of all kinds."""
+        return self._kinds.independent_pieces(chunks)
 
     def piece_end(self, records: RecordBytes, row: int) -> int:
         """Return the index of the first record from ``row`` on before which the records can be split."""
         return self._kinds.piece_end(records, row)
 
-    def of_file(self, path: str) -> SegmentDecoder:
-        """Return a decoder for one file. See ``KindsDecoder.of_file``."""
-        return SegmentDecoder(self._kinds.of_file(path), self.name)
+    def of_file(self, path: str) -> SingleKindDecoder:
+        """Return the decoder for one kind of records of one file. See ``KindsDecoder.of_file``."""
+        return SingleKindDecoder(self._kinds.of_file(path), self.name)
 
     def batches(self, records: RecordBytes) -> Iterator[pa.RecordBatch]:
         """Decode the records of this kind into batches of its table."""
@@ -458,7 +464,7 @@ class SegmentDecoder:
     def faults(self, records: RecordBytes) -> Iterator[FaultyRecords]:
         """Yield the records of this kind in parts, each with its problems.
 
-        Records of unknown kind are yielded too.
+        Records of unknown kind are yielded too, as by ``KindsDecoder.faults``.
         """
         return self._kinds.faults(records, self.name)
 
@@ -479,7 +485,10 @@ def _not_blank(errors: pa.Array) -> Mask:
 def _own_columns(
     layouts: Mapping[str, CopybookLayout], options: RecordOptions
 ) -> dict[str, tuple[str, ...] | None]:
-    """Return the selected columns that each layout has. Raises OptionError if no layout has a column."""
+    """Return the selected columns that each kind's layout has (None: all columns are selected).
+
+    Raises OptionError if a selected column is in no layout.
+    """
     columns = options.columns
     if columns is None:
         return dict.fromkeys(layouts)

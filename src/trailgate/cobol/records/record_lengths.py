@@ -79,7 +79,10 @@ class LengthRule:
 
     @property
     def least(self) -> int:
-        """The smallest length that the rule can give, in bytes."""
+        """The smallest length of a record with this rule, in bytes.
+
+        The record contains at least the fields of all terms.
+        """
         grows = all(term.factor >= 0 for term in self.terms)
         return max(1, self.base if grows else 1, *(t.offset + t.width for t in self.terms))
 
@@ -89,7 +92,8 @@ class RecordLengths:
     """The length rules of a file without descriptors.
 
     A record whose bytes at the offsets ``places`` equal ``values[i]`` has the rule ``chosen[i]``;
-    all others have the rule ``rest``. A byte of -1 in a value matches any byte.
+    all others have the rule ``rest``, or are errors if it is -1. A byte of -1 in a value matches
+    any byte.
     """
 
     rules: tuple[LengthRule, ...]
@@ -185,7 +189,7 @@ def layout_lengths(
     rules = tuple(_layout_rule(layout, options.dialect) for layout in layouts)
     if kinds is None:
         return RecordLengths(rules[:1])
-    if kinds.others or any(one.high for rule in kinds.rules for one in rule.values):
+    if kinds.skips_others or any(one.high for rule in kinds.rules for one in rule.values):
         problem = (
             "record lengths can only follow from kinds if each kind is chosen by single values"
         )
@@ -215,7 +219,7 @@ def layout_lengths(
 def _key_values(
     field: CopybookField, values: ValueRange, options: ValueOptions
 ) -> list[Sequence[int]]:
-    """Encode a key value as the bytes that a record may contain.
+    """Encode a key value of a record kind as the bytes that a record may contain.
 
     Each result has one number per byte; -1 matches any byte. Blanks have two results: blanks and
     low-values.
@@ -229,7 +233,10 @@ def _key_values(
 
 
 def _parse(text: str) -> tuple[int, list[tuple[str, int]]]:
-    """Parse a sum into its constant and its items with their factors: ``100 * N + 4`` is (4, [(N, 100)])."""
+    """Parse a length expression into its constant and its items with factors.
+
+    For example, ``100 * N + 4`` is (4, [(N, 100)]).
+    """
     base, factors, at, sign = 0, [], 0, 1
     while True:
         # One product: its numbers are multiplied, so 2 * N * 50 is the item N with the factor 100.
@@ -261,9 +268,9 @@ def _parse(text: str) -> tuple[int, list[tuple[str, int]]]:
 
 
 def _item(name: str, layouts: Sequence[CopybookLayout]) -> tuple[int, CopybookField]:
-    """Find an item that has the same offset in all layouts. Return its offset and its field.
+    """Find the item of a length expression or lengthMap. Return its offset and its field.
 
-    Raises OptionError if there is no such item.
+    Raises OptionError unless all layouts have it once, with the same offset, size and usage.
     """
     offsets_and_fields: list[tuple[int, CopybookField]] = []
     known: list[str] = []
@@ -281,7 +288,10 @@ def _item(name: str, layouts: Sequence[CopybookLayout]) -> tuple[int, CopybookFi
 
 
 def _coding(field: CopybookField, dialect: CobolDialect) -> int:
-    """Return the kernels' encoding of a field. Raises OptionError unless it is a whole number."""
+    """Return the kernels' encoding of a field that states a length.
+
+    Raises OptionError unless it is a whole number.
+    """
     number = field.number
     if field.usage is Usage.TEXT and field.size <= kernels.MOST_DIGITS:
         return kernels.ZONED
@@ -374,7 +384,7 @@ def _layout_rule(layout: CopybookLayout, dialect: CobolDialect) -> LengthRule:
 
 
 def _limits(layout: CopybookLayout) -> dict[CounterKey, tuple[int, int]]:
-    """Return the minimum and maximum of each counter."""
+    """Return the minimum and maximum count of each OCCURS counter of a layout."""
     limits: dict[CounterKey, tuple[int, int]] = {}
     for field in layout.root.walk():
         occurs = field.occurs

@@ -60,6 +60,7 @@ class RecordOptions:
     - ``columns`` are names of columns or groups to read; None means all.
     - ``added`` are names of extra columns that are not in the copybook (except the raw bytes).
     - ``indicators`` maps items to the items that state whether they are NULL.
+    - ``renamed`` maps the names of flat columns to new names.
     - ``counts`` maps values of a counter to numbers, by the counter's name in capitals.
     """
 
@@ -78,7 +79,7 @@ class RecordOptions:
 
     @property
     def all_added(self) -> tuple[str, ...]:
-        """The names of all columns that are not in the copybook, except the column of errors."""
+        """The names of all columns that are not in the copybook, except the column ``_errors``."""
         return (RAW_COLUMN, *self.added) if self.raw else self.added
 
     def names(self, layout: CopybookLayout) -> tuple[str, ...]:

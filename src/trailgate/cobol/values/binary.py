@@ -56,7 +56,7 @@ _BIAS: Final = 64  # of the power of sixteen
 
 
 def _little(field: CopybookField, options: ValueOptions) -> bool:
-    """Return True if the field is little-endian."""
+    """Return True if the binary number is little-endian."""
     if field.usage is Usage.LITTLE:
         return True
     native = field.usage in (Usage.NATIVE, Usage.NATIVE_SHORT)
@@ -146,7 +146,7 @@ def _pairs_decoder(
 
 
 def _load_pairs(matrix: Octets, *, little: bool, signed: bool) -> npt.NDArray[np.uint64]:
-    """Return the rows as 128-bit integers, each a low and a high word."""
+    """Load binary numbers of 9 to 16 bytes as 128-bit integers, each a low and a high word."""
     rows, size = matrix.shape
     # Sign-extend each row to 16 bytes: with size 9, the bytes 9 to 15 repeat the sign bit of byte
     # 8.
@@ -159,7 +159,7 @@ def _load_pairs(matrix: Octets, *, little: bool, signed: bool) -> npt.NDArray[np
 
 
 def _above(pairs: npt.NDArray[np.uint64], bound: int, *, signed: bool) -> Mask:
-    """Return a mask of the rows above ``bound``.
+    """Return a mask of the 128-bit numbers above ``bound``.
 
     The high words are compared first. If they are equal, the low words are compared.
     """
@@ -192,7 +192,7 @@ def load_words(matrix: Octets, *, little: bool, signed: bool) -> Longs:
 
 
 def _column(form: NumberForm, words: Longs, bad: Mask | None) -> pa.Array:
-    """Build a column from 64-bit words. An int64 array is signed, a uint64 array unsigned."""
+    """Build a column of binary numbers from 64-bit words: int64 if signed, otherwise uint64."""
     rows, signed = len(words), words.dtype == np.int64
     if pa.types.is_int64(form.type) and not form.zeros:
         return column_of(form, words, rows, bad)
@@ -334,7 +334,7 @@ def encode_float(field: CopybookField, options: ValueOptions) -> Encoder:
 
 
 def _to_ieee(numbers: Doubles, ieee: str) -> Octets:
-    """Convert to IEEE bytes. Raises EncodeError if a number would change."""
+    """Convert float64 to IEEE floats as bytes. Raises EncodeError if a number would change."""
     with np.errstate(over="ignore"):
         # Too large a number becomes infinity, which differs from it and is refused below.
         rounded = numbers.astype(ieee)
@@ -343,7 +343,7 @@ def _to_ieee(numbers: Doubles, ieee: str) -> Octets:
 
 
 def _to_ibm(numbers: Doubles, size: int) -> Octets:
-    """Convert to IBM hexadecimal floats. Raises EncodeError if a number would be rounded."""
+    """Convert float64 to IBM hexadecimal floats. Raises EncodeError if a number would change."""
     finite = np.isfinite(numbers)
     _refuse(~finite, numbers)
     bits = 8 * size - 8
@@ -362,7 +362,7 @@ def _to_ibm(numbers: Doubles, size: int) -> Octets:
 
 
 def _refuse(wrong: npt.NDArray[np.bool_], numbers: Doubles) -> None:
-    """Raise EncodeError for the first number that ``wrong`` selects."""
+    """Raise EncodeError for the first number in the mask ``wrong``, which no float equals."""
     if wrong.any():
         row = int(np.argmax(wrong))
         problem = "a number that the field's floating-point format cannot represent exactly"

@@ -171,7 +171,7 @@ def encode_error(problem: str, row: int, value: object = None) -> EncodeError:
 
 
 def refuse_nulls(values: pa.Array) -> None:
-    """Raise EncodeError for the first NULL, since this usage cannot represent NULL."""
+    """Raise EncodeError for the first NULL, because COBOL fields of this usage have none."""
     if values.null_count:
         row = int(np.argmax(values.is_null().to_numpy(zero_copy_only=False)))
         error = encode_error("NULL cannot be written in such a field", row)

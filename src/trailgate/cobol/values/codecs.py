@@ -146,7 +146,7 @@ def _is_text(field: CopybookField, options: ValueOptions) -> bool:
 
 
 def _as_text(number: NumberFormat, decode: Decoder) -> Decoder:
-    """Wrap a decoder so that it returns text such as ``-00123.45``."""
+    """Wrap a decoder of numbers so that it returns text such as ``-00123.45``."""
 
     def decode_text(matrix: Octets) -> DecodedColumn:
         decoded = decode(matrix)
@@ -167,7 +167,7 @@ def _keeps_zeros(field: CopybookField, options: ValueOptions) -> bool:
 
 
 def _with_zeros(field: CopybookField, decode: Decoder) -> Decoder:
-    """Wrap a decoder so that it returns text with all digits of the picture."""
+    """Wrap a decoder of integers so that it returns text with leading zeros: ``00123``."""
     digits = field.number.digits if field.number else 0
 
     def decode_text(matrix: Octets) -> DecodedColumn:

@@ -168,7 +168,10 @@ def decode_digits(
 def _numbers(
     form: NumberForm, digit_bytes: DigitBytes, matrix: Octets
 ) -> tuple[Longs | Words, Mask | None]:
-    """Run the kernel. Returns the numbers as 64-bit words, and a mask of the bad rows or None."""
+    """Decode a matrix of decimal digits by the kernel.
+
+    Returns the numbers as 64-bit words, and a mask of the bad rows or None.
+    """
     rows, size = matrix.shape
     data, step = flat_rows(matrix)
     words = 1 if pa.types.is_int64(form.type) else 2
@@ -191,9 +194,10 @@ def _numbers(
 def _read_padded(
     form: NumberForm, digit_bytes: DigitBytes, matrix: Octets, numbers: Longs | Words, bad: Mask
 ) -> tuple[AppliedPolicy, ...]:
-    """Read the bad rows again without their padding. Updates ``numbers`` and ``bad`` in place.
+    """Read bad DISPLAY numbers again without their padding.
 
-    Returns the rows that became readable, as an applied policy.
+    Updates ``numbers`` and ``bad`` in place. Returns the rows that became readable, as an applied
+    policy.
     """
     if digit_bytes.padding is PaddingPolicy.ERROR:
         return ()
@@ -227,7 +231,7 @@ def _read_padded(
 def _without_blanks(
     form: NumberForm, matrix: Octets, bad: Mask
 ) -> tuple[Mask | None, Mask, list[AppliedPolicy]]:
-    """Apply the options for rows that consist only of blanks or only of low-values.
+    """Apply the options for decimal fields that consist only of blanks or only of low-values.
 
     Returns a mask of the rows that stay bad (or None), a mask of the rows that become NULL, and the
     rows to which each option was applied.
@@ -301,7 +305,7 @@ def digits_of(values: pa.Array, number: NumberFormat, form: NumberForm) -> Digit
 
 
 def _unscale(values: pa.Array) -> tuple[pa.Array, int]:
-    """Return the unscaled integers of numbers as text ("0" for NULL), and their scale."""
+    """Return numbers without their decimal point as text ("0" for NULL), and their scale."""
     if pa.types.is_integer(values.type):
         return pc.cast(values.fill_null(0), pa.string()), 0
     if not pa.types.is_decimal(values.type):
@@ -360,7 +364,7 @@ def text_of(values: pa.Array, number: NumberFormat) -> pa.Array:
 
 
 def _rescale(values: pa.Array, digits: pa.Array, steps: int) -> pa.Array:
-    """Append ``steps`` zeros to the digits, or remove ``-steps`` zeros.
+    """Append ``steps`` zeros to digits as text, or remove ``-steps`` zeros if it is negative.
 
     Raises EncodeError if a removed digit is not zero.
     """
@@ -376,7 +380,7 @@ def _rescale(values: pa.Array, digits: pa.Array, steps: int) -> pa.Array:
 
 
 def _misfit(values: pa.Array, wrong: Mask, problem: str) -> EncodeError:
-    """Build an error for the first row in the mask ``wrong``."""
+    """Build the error for the first number in the mask ``wrong``, which does not fit its field."""
     row = int(np.argmax(wrong))
     return encode_error(problem, row, values[row].as_py())
 
@@ -467,7 +471,7 @@ def digit_table(characters: bytes) -> Longs:
     return table
 
 
-def _sign_table(zone: int, *, signed: bool, strict: bool) -> Longs:
+def _zoned_signs(zone: int, *, signed: bool, strict: bool) -> Longs:
     """Build a table that maps each overpunched byte to its digit, plus MINUS if negative; other bytes to WRONG."""
     table = np.full(256, WRONG)
     for minus, characters in _ebcdic_forms(strict) if zone == EBCDIC_ZONE else _ascii_forms(strict):
@@ -496,7 +500,7 @@ def decode_zoned(field: CopybookField, options: ValueOptions) -> Decoder:
     number, form, zone = number_of(field), number_form(field, options), zone_of(field, options)
     separate = _separate_signs(field, options)
     if separate is None:
-        signs = _sign_table(zone, signed=number.signed, strict=options.strict)
+        signs = _zoned_signs(zone, signed=number.signed, strict=options.strict)
     else:
         signs = np.full(256, WRONG)
         # A separate sign byte has no digit: plus is 0, minus is MINUS.
@@ -526,7 +530,7 @@ def could_be_sign(field: CopybookField, options: ValueOptions) -> Mask:
     if separate is not None:
         mask[list(separate)] = True
         return mask
-    mask |= _sign_table(zone, signed=True, strict=False) < WRONG
+    mask |= _zoned_signs(zone, signed=True, strict=False) < WRONG
     mask[[zone | digit for digit in range(10)]] = False
     return mask
 
@@ -540,7 +544,11 @@ def _separate_signs(field: CopybookField, options: ValueOptions) -> bytes | None
 
 
 def encode_zoned(field: CopybookField, options: ValueOptions) -> Encoder:
-    """Return the encoder of a DISPLAY number. It writes overpunches C and D, and F for unsigned."""
+    """Return the encoder of a DISPLAY number.
+
+    An overpunched sign changes the first or last digit: 1 becomes X'C1' (plus) or X'D1' (minus) in
+    EBCDIC, and ``A`` or ``J`` in ASCII. Unsigned numbers have only plain digits.
+    """
     number, form, zone = number_of(field), number_form(field, options), zone_of(field, options)
     separate = _separate_signs(field, options)
     leading = number.sign in _LEADING
@@ -573,7 +581,7 @@ def _overpunches(zone: int) -> tuple[Octets, Octets]:
     return digits | np.uint8(0xC0), digits | np.uint8(0xD0)
 
 
-def _signs(*, signed: bool, strict: bool) -> Longs:
+def _packed_signs(*, signed: bool, strict: bool) -> Longs:
     """Build a table that maps the last byte of a packed number to its digit, plus MINUS if negative.
 
     Invalid bytes are mapped to WRONG.
@@ -606,7 +614,7 @@ def decode_packed(field: CopybookField, options: ValueOptions) -> Decoder:
         digit_bytes = DigitBytes(
             _PAIRS,
             base=100,
-            signs=_signs(signed=number.signed, strict=options.strict),
+            signs=_packed_signs(signed=number.signed, strict=options.strict),
             sign_at=field.size - 1,
             sign_base=10,
             most_first=_most_first(2 * field.size - 1, number.digits),

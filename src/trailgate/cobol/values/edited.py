@@ -110,7 +110,7 @@ def printed_positions(field: CopybookField) -> tuple[PrintedPosition, ...]:
 
 
 def _positions(symbol: str, floating: set[str], started: set[str]) -> list[PrintedPosition]:
-    """Return the positions of one picture symbol.
+    """Return the printed positions of one symbol of an edited picture.
 
     ``floating`` are the floating symbols of the picture. ``started`` are the floating symbols seen so
     far; ``symbol`` is added if it floats.
@@ -146,7 +146,10 @@ _HOLDING_DIGITS: Final = (
 
 
 def _bytes_of(field: CopybookField, options: ValueOptions) -> npt.NDArray[np.uint8]:
-    """Return a table from the ASCII codes of ``_SYMBOLS`` to bytes in the field's code page."""
+    """Return a table from the characters of edited numbers to their bytes in the field's code page.
+
+    It is indexed by ASCII code. With DECIMAL-POINT IS COMMA, comma and point are swapped.
+    """
     zone_of(field, options)  # raises for code pages without single-byte digits
     table = np.zeros(256, np.uint8)
     encoded = page_of(field, options).encode(pa.array(list(_SYMBOLS))).to_pylist()
@@ -159,10 +162,10 @@ def _bytes_of(field: CopybookField, options: ValueOptions) -> npt.NDArray[np.uin
 
 @dataclass(slots=True)
 class _Read:
-    """The state of each row after the positions read so far.
+    """The state of reading edited numbers: what is known of each row after the positions so far.
 
-    ``started`` is a mask of the rows whose first digit or decimal point has been read. Before it, an
-    insertion may be replaced by one of the characters ``fills``.
+    ``started`` is a mask of the rows whose first digit or decimal point has been read. Before it,
+    an insertion may be replaced by one of the characters ``fills``.
     """
 
     bad: Mask
@@ -204,7 +207,7 @@ def decode_edited(field: CopybookField, options: ValueOptions) -> Decoder:
 
 
 def _any_of(column: Octets, characters: str) -> Mask:
-    """Return a mask of the rows whose character is one of ``characters``."""
+    """Return a mask of the printed numbers that have one of ``characters`` at this position."""
     return np.isin(column, np.frombuffer(characters.encode(), np.uint8))
 
 
@@ -311,7 +314,7 @@ def encode_edited(field: CopybookField, options: ValueOptions) -> Encoder:
 
 
 def _print(written: DigitRows, negative: Mask, printed: tuple[PrintedPosition, ...]) -> Octets:
-    """Print rows of digits by the positions of the picture.
+    """Print rows of digits as edited numbers, by the positions of the picture.
 
     ``started`` is a mask of the rows whose first significant digit has been printed. Until then a
     floating symbol moves right: ``float_at`` is its last suppressed position. For example, -12 with

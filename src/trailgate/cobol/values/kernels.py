@@ -45,7 +45,7 @@ class DecimalRows(NamedTuple):
 
 
 class DigitTables(NamedTuple):
-    """The tables that classify bytes, and where the sign is.
+    """The tables that classify the bytes of decimal numbers, and where the sign is.
 
     ``base`` is 10 for zoned bytes and 100 for packed ones. The byte at ``sign_at`` (the first, the
     last, or -1 for none) contains the sign, and a digit if ``sign_base`` is 10. A first byte above

@@ -86,7 +86,7 @@ def wrap_national(codec: CobolValueCodec) -> CobolValueCodec:
 
 
 def _pattern(picture: str) -> str:
-    """Return a regular expression for the printed form of a picture."""
+    """Return a regular expression for the printed form of a floating-point picture."""
     symbols = {".": "[.]", "V": "", "E": "E", **_SIGNS}
     parts = (symbols.get(part[0], f"[0-9]{{{part[1] or 1}}}") for part in _PARTS.finditer(picture))
     return f"^{''.join(parts)}$"
@@ -128,7 +128,7 @@ def decode_float_text(field: CopybookField, options: ValueOptions) -> Decoder:
 
 
 def _width(picture: str) -> int:
-    """Return the number of printed characters of part of a picture."""
+    """Return the number of printed characters of part of a floating-point picture."""
     return sum(int(part[1] or 1) for part in _PARTS.finditer(picture))
 
 
@@ -138,6 +138,6 @@ def encode_float_text(field: CopybookField, _: ValueOptions) -> Encoder:
 
 
 def explain_float_text(field: CopybookField, _: ValueOptions) -> Explain:
-    """Return a function that explains why bytes are not a printed number."""
+    """Return a function that explains why bytes are not printed floating point."""
     reason = FaultExplanation(f"not a number as {field.picture} prints it")
     return lambda _: reason

@@ -1,4 +1,4 @@
-"""Classify invalid bytes by reason (``FaultReason``), for complete columns.
+"""Classify the invalid bytes of COBOL items by reason (``FaultReason``), for complete columns.
 
 An ``explainer`` describes one problem in words. The functions here are only used for counting, so
 they must be fast.
@@ -46,7 +46,7 @@ def classifier(field: CopybookField, options: ValueOptions) -> Classify:
 
 
 def _chosen(rest: FaultReason, *choices: tuple[FaultReason, Mask]) -> Octets:
-    """Return for each row the index of the first reason whose mask selects the row, or of ``rest``."""
+    """Return for each row the index of the first reason whose mask selects it, or of ``rest``."""
     codes = [np.uint8(_CODES[why]) for why, _ in choices]
     masks = [mask for _, mask in choices]
     return np.select(masks, codes, np.uint8(_CODES[rest])).astype(np.uint8)

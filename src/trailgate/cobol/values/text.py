@@ -125,7 +125,7 @@ def decode_text(field: CopybookField, options: ValueOptions) -> Decoder:
 
 
 def _trimmed_side(field: CopybookField, options: ValueOptions) -> TrimSide | None:
-    """Return the side to trim, or None."""
+    """Return the side on which a text field is trimmed, or None if it is not trimmed."""
     if not options.trim or isinstance(options.trim, TrimSide):
         return options.trim or None
     return TrimSide.LEFT if field.justified else TrimSide.RIGHT
@@ -213,9 +213,9 @@ def _unhex(row: int, text: str) -> bytes:
 
 
 def explain_bytes(field: CopybookField, _: ValueOptions) -> Explain:
-    """Return a placeholder explanation for usages in which every bit pattern is a valid value.
+    """Return an explanation for usages in which every bit pattern is a valid value.
 
-    It is never called.
+    The returned function is a placeholder, and never called.
     """
     kind = "" if field.usage is Usage.RAW else ", not a floating point number"
     return lambda raw: FaultExplanation(f"{len(raw)} bytes{kind}")

@@ -20,12 +20,12 @@ from trailgate.jobs.metrics import MetricsOutput, metrics_output
 from trailgate.live.jobs.feed import ConnectionState
 from trailgate.live.jobs.metrics import CaptureStatistics, Reporter, ReportOptions, format_metrics
 from trailgate.live.jobs.run import BatchReport, LiveCapture, RepairSummary
-from trailgate.terminal.layout import counts_table, format_age, print_rows
+from trailgate.terminal.durations import format_age, format_duration
+from trailgate.terminal.layout import counts_table, print_rows
 from trailgate.terminal.live_view import (
     LiveView,
     catch_stop_signals,
     draw_view,
-    format_duration,
     is_terminal,
     log_to_stderr,
 )

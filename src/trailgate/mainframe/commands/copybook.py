@@ -149,7 +149,7 @@ def _read(
 
 
 def _constants(given: Sequence[str]) -> tuple[tuple[str, str], ...]:
-    """Parse the constants of conditional text. Raises OptionError."""
+    """Parse the values of ``--constant``, which are NAME=VALUE. Raises OptionError."""
     try:
         return read_constants(",".join(given))
     except ValueError:
@@ -183,7 +183,7 @@ def _read_all(
 
 
 class _MessageCollector(logging.Handler):
-    """Collects log messages, each once, in order."""
+    """Collects the log messages about copybooks, each once, in order."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
@@ -196,7 +196,11 @@ class _MessageCollector(logging.Handler):
 
 @contextmanager
 def _each_warning_once() -> Iterator[None]:
-    """Collect the warnings about the copybooks, and log each once at the end, although every compiler's dialect produces them."""
+    """Context manager that collects the warnings about copybooks, and logs each once at the end.
+
+    With ``--dialects`` the copybooks are parsed once per compiler, each time with the same
+    warnings.
+    """
     collector, propagate = _MessageCollector(), COPYBOOK_LOG.propagate
     COPYBOOK_LOG.addHandler(collector)
     COPYBOOK_LOG.propagate = False

@@ -1,4 +1,7 @@
-"""Print ``trailgate records --verify``: bad fields by reason with their first examples, and policy counts."""
+"""Print the output of ``trailgate records``: the report of ``--verify``, and rows of several kinds.
+
+The report shows bad fields by reason with their first examples, and policy counts.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
-from trailgate.cobol.records.fields import PolicyTally
+from trailgate.cobol.records.policy_counts import PolicyTally
 from trailgate.errors import count_noun
 from trailgate.storage.files.addresses import name_of
 from trailgate.terminal.layout import PaintedText, TableRow, print_rows

@@ -154,10 +154,11 @@ def _write_records(path: list[str], arguments: RecordsArguments) -> None:
 def _new_file(
     path: list[str], to: str, arguments: RecordsArguments, options: WritingOptions
 ) -> str:
-    from trailgate.mainframe.jobs.writing import rows_of, write_file
+    from trailgate.mainframe.jobs.writing import read_rows_to_write, write_record_file
     from trailgate.terminal.rows import limit_rows
 
-    count = write_file(limit_rows(rows_of(path, options), arguments.limit), to, options)
+    rows = limit_rows(read_rows_to_write(path, options), arguments.limit)
+    count = write_record_file(rows, to, options)
     return count_noun(count, "record")
 
 
@@ -173,7 +174,7 @@ def _set_fields(
 
 
 def _print(path: list[str], options: CopybookOptions, arguments: RecordsArguments) -> None:
-    from trailgate.cobol.records.fields import PolicyTally
+    from trailgate.cobol.records.policy_counts import PolicyTally
     from trailgate.cobol.records.record_kinds import KindsDecoder
     from trailgate.mainframe.commands.output import record_types_form
     from trailgate.mainframe.jobs.reading import read_all_records
@@ -220,7 +221,7 @@ def _verify(path: list[str], options: CopybookOptions, arguments: RecordsArgumen
 
 
 def _write(path: list[str], to: str, options: CopybookOptions, master: str | None) -> None:
-    from trailgate.cobol.records.fields import PolicyTally
+    from trailgate.cobol.records.policy_counts import PolicyTally
     from trailgate.mainframe.jobs.parquet import prepare_parquet, run_local
 
     tally = PolicyTally()

@@ -76,7 +76,7 @@ class SplitSearch(Enum):
 
 @dataclass(frozen=True, slots=True)
 class RecordFile:
-    """A record file.
+    """A file of fixed-width records.
 
     Its records are in the bytes [begin, size). ``codec`` is set if it is compressed.
 
@@ -95,9 +95,9 @@ class RecordFile:
 class RecordSplit:
     """The records that begin in the bytes [start, end) of a record file.
 
-    An ``exact`` split contains complete records only. ``first`` is the number of records before it
-    (None if unknown). If the split starts inside a block, ``left`` is the number of bytes up to the
-    block's end.
+    An ``exact`` split starts and ends at record boundaries. ``first`` is the number of records
+    before it (None if unknown). If the split starts inside a block, ``left`` is the number of bytes
+    up to the block's end.
     """
 
     file: RecordFile
@@ -159,7 +159,7 @@ def find_record_files(path: Addresses, partitions: tuple[str, ...] = ()) -> tupl
 
 
 def _partitions(path: str, names: tuple[str, ...]) -> tuple[tuple[str, str | None], ...]:
-    """Return the partition values of a file, from its folders."""
+    """Return the partition values of a record file, from its folders ``NAME=VALUE``."""
     folders = [part.partition("=") for part in path.split("/")[:-1]]
     values = {name: unquote(value) for name, equals, value in folders if equals}
     for name in names:
@@ -198,7 +198,7 @@ def plan_record_splits(
 
 
 def _without_head(file: RecordFile, framing: Framing) -> RecordFile:
-    """Return a file without its header and trailer bytes."""
+    """Return a record file without its header and trailer bytes."""
     if framing.trailer_bytes and file.codec is not None:
         hint = "Unpack it first"
         problem = f"a trailer of {framing.trailer_bytes} bytes cannot be found in a compressed file"
@@ -218,7 +218,7 @@ def _has_bytes(file: RecordFile) -> bool:
 def _splits(
     file: RecordFile, framing: Framing, step: int, search: SplitSearch, numbered: bool
 ) -> list[RecordSplit]:
-    """Return the splits of a file whose records vary in length."""
+    """Return the splits of a record file whose records vary in length."""
     if step >= file.size - file.begin:
         return [RecordSplit(file, file.begin, file.size)]
     skips = framing.skip_first or framing.skip_last
@@ -303,7 +303,7 @@ def _index(file: RecordFile, framing: Framing, search: SplitSearch, step: int) -
 
 
 def _fixed_splits(file: RecordFile, framing: Framing, split_bytes: int) -> list[RecordSplit]:
-    """Return the splits of a file of fixed-length records."""
+    """Return the splits of a record file of fixed-length records."""
     length = framing.length
     size = file.size - file.begin
     if size % length:
@@ -331,7 +331,7 @@ def read_record_split(
 
 
 def _chunks(split: RecordSplit, framing: Framing, chunk: int) -> Iterator[RecordChunk]:
-    """Yield the records of a split in chunks.
+    """Yield the records of a split of a record file in chunks.
 
     If a chunk contains no complete record, its size is doubled.
     """
@@ -429,7 +429,7 @@ def _frames_at(data: pa.Buffer, framing: Framing, at: int, *, finish: bool) -> R
 def _first(
     file: OpenedFile | CompressedFile, split: RecordSplit, framing: Framing, chunk: int
 ) -> int:
-    """Return the offset of the first record that starts in the split.
+    """Return the offset of the first record that starts in a split of a record file.
 
     A split may start inside a line. That line belongs to the previous split, so the first record
     starts after the next delimiter.
@@ -453,7 +453,7 @@ def _first(
 def _without_ends(
     chunks: Iterator[RecordChunk], split: RecordSplit, framing: Framing
 ) -> Iterator[RecordChunk]:
-    """Yield chunks without the file's header and trailer records.
+    """Yield chunks of records without the file's header and trailer records.
 
     A chunk is held back as long as it may contain trailer records.
     """

@@ -44,7 +44,7 @@ class RecordIndex:
     count: int
 
     def choose(self, step: int, framing: Framing) -> list[SplitStart]:
-        """Choose the starts of splits of about ``step`` bytes.
+        """Choose from the index the starts of splits of about ``step`` bytes.
 
         All header records are in the first split, and all trailer records in the last one.
         """
@@ -58,7 +58,7 @@ class RecordIndex:
 
 
 class IndexKey(NamedTuple):
-    """Identifies a record index: the state of its file, and how the file is divided into records."""
+    """Identifies a record index: the state of its record file, and the framing of the records."""
 
     path: str
     size: int
@@ -67,13 +67,13 @@ class IndexKey(NamedTuple):
 
     @property
     def facts(self) -> dict[str, object]:
-        """The values that identify the record file, as stored in the index file."""
+        """The values in the index file that show whether the record file has changed."""
         framing = sha256(repr(self.framing).encode()).hexdigest()
         return {"size": self.size, "modified": self.modified, "framing": framing}
 
     @property
     def place(self) -> tuple[fs.FileSystem, str]:
-        """The store and path of the index file."""
+        """The store and path of the file of the record index."""
         store, path = locate(self.path)
         folder, slash, name = path.rpartition("/")
         return store, f"{folder}{slash}.{name}{SUFFIX}"
@@ -99,7 +99,7 @@ class StoredIndex:
         return None
 
     def keep(self) -> None:
-        """Write the index beside the record file. Raises StorageError if that fails."""
+        """Write the record index beside the record file. Raises StorageError if that fails."""
         store, path = self.key.place
         # A unique name, since other runs may write the index at the same time.
         temporary = f"{path}.{uuid.uuid4().hex[:12]}{_UNFINISHED}"

@@ -59,9 +59,10 @@ def _form_of(path: str) -> str:
 
 
 def read_rows(path: str, form: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Read the rows of a Parquet or JSON file. JSON values are converted to the types of the schema.
+    """Read the rows of a Parquet or JSON file that are to be written as records.
 
-    Raises StorageError or DecodeError.
+    JSON values are converted to the types of the schema. ``form`` is "Parquet" or "JSON lines".
+    Raises StorageError if the file cannot be read, and DecodeError if it is not of this format.
     """
     try:
         yield from _READERS[form](path, schema)
@@ -91,7 +92,7 @@ def _read_json(path: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
 
 
 def _float_names(fields: pa.Schema | pa.StructType) -> Iterator[str]:
-    """Yield the names of the floats, and of the lists of floats, of a schema."""
+    """Yield the names of the columns of floats, and of lists of floats, also inside structs."""
     for field in fields:
         kind = field.type.value_type if pa.types.is_list(field.type) else field.type
         if pa.types.is_struct(kind):
@@ -119,7 +120,7 @@ class _BareFloats(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """Fill a buffer, and return the number of bytes; 0 at the end of the file."""
+        """Read bytes of the JSON file into ``buffer``. Returns their number; 0 at the end."""
         while not self._ready:
             portion = self._file.read(PORTION)
             # Only complete lines, because a value must not be cut in two.

@@ -59,7 +59,10 @@ def warn_of_ascii(
 
 
 def _text_at_fixed_offsets(layout: CopybookLayout) -> Iterator[CopybookField]:
-    """Yield the text items without a separate code page, up to the first table of varying length."""
+    """Yield the text items of a layout without a separate code page.
+
+    Items after the first OCCURS DEPENDING ON are omitted: their offsets vary.
+    """
     for field in layout.root.walk():
         if field.occurs is not None and field.occurs.counter is not None:
             return
@@ -68,7 +71,7 @@ def _text_at_fixed_offsets(layout: CopybookLayout) -> Iterator[CopybookField]:
 
 
 def _sample_text(split: RecordSplit, framing: Framing, fields: Sequence[CopybookField]) -> Octets:
-    """Return the bytes of the items in the first records."""
+    """Return the bytes of these text items in the first records of a split."""
     parts = [np.zeros(0, np.uint8)]
     for chunk in read_record_split(split, framing, SAMPLE):
         data = octets(chunk.data)

@@ -28,11 +28,11 @@ from trailgate.cobol.copybook.layouts import CopybookLayout
 from trailgate.cobol.records.added_columns import RAW_COLUMN
 from trailgate.cobol.records.decoding import RecordDecoder
 from trailgate.cobol.records.encoding import RecordEncoder
-from trailgate.cobol.records.fields import RecordBytes, records_at, records_of_length
 from trailgate.cobol.records.framing import FrameKind, find_frames
+from trailgate.cobol.records.record_bytes import RecordBytes, records_at, records_of_length
 from trailgate.cobol.records.record_kinds import KindsDecoder
 from trailgate.cobol.records.record_options import ColumnShape, TrailingBytesPolicy
-from trailgate.cobol.records.segments import find_layout
+from trailgate.cobol.records.redefined_segments import find_layout
 from trailgate.columnar.digits import UPPER, to_hex
 from trailgate.columnar.numbers import parse_decimals
 from trailgate.errors import (
@@ -159,7 +159,10 @@ class RecordEditor:
         return edited
 
     def _set(self, decoded: pa.RecordBatch, item: PlacedItem, assignment: Assignment) -> pa.Array:
-        """Return the new values of an item, or NULL in records without it."""
+        """Evaluate an assignment for each record, and return the item's new values.
+
+        Values for records without the item, whose OCCURS has fewer elements, are ignored later.
+        """
         columns = _columns(decoded, item, assignment)
         block = _block(_table(self._layout.name, columns), columns, decoded.num_rows)
         text = evaluate_as_text(assignment.value, block)
@@ -185,9 +188,9 @@ def _suffix(item: PlacedItem) -> str:
 def _columns(
     decoded: pa.RecordBatch, item: PlacedItem, assignment: Assignment
 ) -> dict[str, pa.Array]:
-    """Return the columns by their names in an expression.
+    """Return decoded columns by the names that an expression of ``records --set`` uses.
 
-    The plain name of the field refers to the element that is being set.
+    The plain name of an item with OCCURS refers to the element that is being set.
     """
     named = dict(zip(decoded.schema.names, decoded.columns, strict=True))
     return {assignment.field: named[item.name], **named} if assignment.field not in named else named
@@ -251,7 +254,7 @@ def _convert_text(text: pa.Array, data_type: pa.DataType) -> pa.Array:
 
 
 class FileEditor:
-    """Sets fields in record files; each kind of record has separate assignments."""
+    """Sets fields of record files to new values, by a ``RecordEditor`` for each kind."""
 
     def __init__(self, assignments: Sequence[str], options: WritingOptions) -> None:
         chosen = options.records
@@ -303,7 +306,7 @@ class FileEditor:
         return count
 
     def _edit(self, records: RecordBytes) -> Octets:
-        """Return a copy of the records' buffer with the new values."""
+        """Return a copy of the buffer of records, with the new values of the set fields."""
         data = records.data.copy()
         kind = np.zeros(len(records), np.int64)
         if self._kinds is not None:

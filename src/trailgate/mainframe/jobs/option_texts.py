@@ -44,17 +44,18 @@ OTHERS: Final = choice({"error": False, "skip": True})
 
 
 def _kinds(text: str) -> RecordKinds | str:
-    """Parse ``FIELD: H=HEADER, D=DETAIL``. For ``@kinds.txt``, return the file's address.
+    """Parse the option ``kinds``: ``FIELD: H=HEADER, D=DETAIL``, or ``@kinds.txt``.
 
-    The file is read later, because its address may be relative to a different folder.
+    For ``@kinds.txt`` the file's address is returned. The file is read later, because its address
+    may be relative to a different folder.
     """
     return text[1:] if text.startswith("@") else RecordKinds.parse(text)
 
 
 def load_kinds(kinds: RecordKinds | str | None) -> RecordKinds | None:
-    """Return the kinds of records from the option's value.
+    """Return the kinds of records from the value of the option ``kinds``.
 
-    If the value is an address, they are read from that file.
+    If the value is the address of a file, they are read from it.
     """
     if not isinstance(kinds, str):
         return kinds
@@ -72,23 +73,26 @@ def _passed_kinds(kinds: Any) -> RecordKinds:
 
 
 def _parents(text: str) -> dict[str, str]:
-    """Parse ``CHILD=PARENT, CHILD=PARENT``."""
+    """Parse the option ``parents``: ``CHILD=PARENT, CHILD=PARENT``."""
     return read_pairs(text, "CHILD=PARENT")
 
 
 def _new_names(text: str) -> dict[str, str]:
-    """Parse ``ITEM=NAME, ITEM=NAME``."""
+    """Parse the option ``rename``: ``ITEM=NAME, ITEM=NAME``."""
     return read_pairs(text, "ITEM=NAME")
 
 
 def _named_texts(pairs: Any) -> dict[str, str]:
-    """Return a mapping of strings to strings. Raises ValueError if it is something else."""
+    """Return the value of a record option as a mapping of strings, or raise ValueError."""
     is_text = instance(str)
     return {is_text(name): is_text(text) for name, text in instance(Mapping)(pairs).items()}
 
 
 def _element_lists(names: Any) -> dict[str, tuple[str, ...]]:
-    """Return a mapping of items to names of their elements. Raises ValueError if it is something else."""
+    """Return the value of the option ``elementNames`` as a mapping of items to names.
+
+    Raises ValueError if it is something else.
+    """
     is_text = instance(str)
     lists = {}
     for item, element_names in instance(Mapping)(names).items():
@@ -99,13 +103,13 @@ def _element_lists(names: Any) -> dict[str, tuple[str, ...]]:
 
 
 def _element_names(text: str) -> dict[str, tuple[str, ...]]:
-    """Parse ``ITEM=NAME|NAME, ITEM=NAME|NAME``."""
+    """Parse the option ``elementNames``: ``ITEM=NAME|NAME, ITEM=NAME|NAME``."""
     pairs = read_pairs(text, "ITEM=NAME|NAME").items()
     return {item: tuple(one.strip() for one in names.split("|")) for item, names in pairs}
 
 
 def _counts(text: str) -> dict[str, dict[str, int]]:
-    """Parse ``ITEM: VALUE=COUNT, VALUE=COUNT; ITEM: VALUE=COUNT``."""
+    """Parse the option ``countMap``: ``ITEM: VALUE=COUNT, VALUE=COUNT; ITEM: VALUE=COUNT``."""
     counts_by_item = {}
     for part in text.split(";"):
         item, colon, pairs = part.partition(":")
@@ -116,7 +120,10 @@ def _counts(text: str) -> dict[str, dict[str, int]]:
 
 
 def _as_numbers(counts: Any) -> dict[str, dict[str, int]]:
-    """Return the counts by item and value as numbers. Raises ValueError if one is not a number."""
+    """Convert the counts of the option ``countMap`` to numbers, by item and value.
+
+    Raises ValueError if a count is not a number.
+    """
     numbers: dict[str, dict[str, int]] = {}
     for item, pairs in instance(Mapping)(counts).items():
         given_pairs = instance(Mapping)(pairs).items()
@@ -128,28 +135,28 @@ def _as_numbers(counts: Any) -> dict[str, dict[str, int]]:
 
 
 def _indicators(text: str) -> dict[str, str]:
-    """Parse ``ITEM=INDICATOR, ITEM=INDICATOR``."""
+    """Parse the option ``indicators``: ``ITEM=INDICATOR, ITEM=INDICATOR``."""
     return read_pairs(text, "ITEM=INDICATOR")
 
 
 def _pages(text: str) -> dict[str, str]:
-    """Parse ``ITEM=PAGE, ITEM=PAGE``."""
+    """Parse the option ``codePages``: ``ITEM=PAGE, ITEM=PAGE``."""
     return _paged_items(read_pairs(text, "ITEM=PAGE"))
 
 
 def _lengths_of(text: str) -> dict[str, int]:
-    """Parse ``VALUE=LENGTH, VALUE=LENGTH``."""
+    """Parse the option ``lengthMap``: ``VALUE=LENGTH, VALUE=LENGTH``."""
     return _as_lengths(read_pairs(text, "VALUE=LENGTH"))
 
 
 def _as_lengths(lengths: Any) -> dict[str, int]:
-    """Return the lengths by value as numbers."""
+    """Convert the lengths of the option ``lengthMap`` to numbers, by value."""
     lengths_given = instance(Mapping)(lengths)
     return {str(value): int(COUNT.read(str(length))) for value, length in lengths_given.items()}
 
 
 def _constants(text: str) -> tuple[tuple[str, str], ...]:
-    """Parse ``NAME=VALUE, NAME=OFF``."""
+    """Parse the option ``constants``: ``NAME=VALUE, NAME=OFF``. Raises ValueError if empty."""
     if not split_names(text):
         raise ValueError
     return read_constants(text)
@@ -172,7 +179,7 @@ def read_pairs(text: str, form: str) -> dict[str, str]:
 
 
 def _paged_items(pages: Any) -> dict[str, str]:
-    """Return the code pages by item, with names in capitals.
+    """Return the code pages of the option ``codePages`` by item, with names in capitals.
 
     Raises OptionError if a code page is unknown.
     """

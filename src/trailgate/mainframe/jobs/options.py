@@ -27,7 +27,7 @@ from trailgate.cobol.records.record_options import (
     ShortRecordPolicy,
     TrailingBytesPolicy,
 )
-from trailgate.cobol.records.segments import SegmentLength
+from trailgate.cobol.records.redefined_segments import SegmentLength
 from trailgate.cobol.values.codec import (
     BlankPolicy,
     IntegerRepresentation,
@@ -35,7 +35,7 @@ from trailgate.cobol.values.codec import (
     PaddingPolicy,
 )
 from trailgate.mainframe.files.record_files import RECORD_SPLIT_BYTES, SplitSearch
-from trailgate.mainframe.framing import LENGTH_WIDTH
+from trailgate.mainframe.framing_options import LENGTH_WIDTH
 from trailgate.mainframe.jobs.option_texts import (
     CONSTANTS,
     COUNTS,

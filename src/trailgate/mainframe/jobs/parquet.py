@@ -15,7 +15,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from trailgate.cobol.records.fields import PolicyCounts
+from trailgate.cobol.records.policy_counts import PolicyCounts
 from trailgate.mainframe.files.record_files import RecordSplit
 from trailgate.mainframe.jobs.part_folder import PartFolder, WrittenPart, part_folder, publishing
 from trailgate.mainframe.jobs.reading import CopybookOptions, read_tables, table_schemas
@@ -89,7 +89,7 @@ def write_part(job: ParquetJob, number: int, part: RecordSplit) -> WrittenPart:
 def _group(
     batches: Iterator[tuple[str, pa.RecordBatch]], schemas: Mapping[str, pa.Schema]
 ) -> Iterator[tuple[str, pa.Table]]:
-    """Yield tables of about a row group's size.
+    """Combine batches of records into Parquet row groups, each with the name of its table.
 
     Batches are collected per table. Whenever all collected batches reach ``ROW_GROUP_BYTES``, the
     largest table is yielded.

@@ -16,7 +16,7 @@ from dataclasses import field as member
 from pathlib import Path
 from typing import IO, Any, Final
 
-from trailgate.cobol.records.fields import PolicyCounts, PolicyTally
+from trailgate.cobol.records.policy_counts import PolicyCounts, PolicyTally
 from trailgate.errors import StorageError, Where
 from trailgate.storage.files.addresses import is_stored, locate
 from trailgate.storage.publish.local_disk import LocalBackend
@@ -36,7 +36,7 @@ COMPLETED: Final = (
 
 @dataclass(frozen=True, slots=True)
 class WrittenPart:
-    """A part of a new folder that a task has written: one file for each table with rows.
+    """A part of a new folder that a task has written: at most one file for each table.
 
     In an object store the files are uploads that are not completed yet.
     """
@@ -48,7 +48,7 @@ class WrittenPart:
 
 @dataclass(frozen=True, slots=True)
 class PartFolder:
-    """A new folder that one run publishes. It can be pickled.
+    """A new folder of Parquet or record files that one run publishes. It can be pickled.
 
     On a local disk, only one run can create the file that marks the folder as complete. In an
     object store, any number of runs may upload at the same time; the first to create the folder's
@@ -88,7 +88,7 @@ class PartFolder:
 
     @property
     def staging(self) -> Path:
-        """The hidden folder in which tasks write the parts."""
+        """The hidden folder in which tasks write the parts of the new folder."""
         return self.backend.staging(f"staging-{self.run}")
 
     def begin(self) -> None:
@@ -116,7 +116,10 @@ class PartFolder:
         return self.names[number] if self.names else f"part-{number:05d}-{self.run}{self.ending}"
 
     def publish(self, parts: Iterable[WrittenPart]) -> None:
-        """Give all parts their final names, and mark the folder as complete."""
+        """Give the files of all parts their final names, and mark the folder as complete.
+
+        Raises StorageError if another run has published the folder since ``check_new``.
+        """
         # Another run has published since ``check_new``; state() raises a clearer error if so.
         if not self.backend.appends and self._has_files():
             self.backend.state()
@@ -137,7 +140,7 @@ class PartFolder:
         return json.dumps({"edition": generation, "run": self.run, **more}).encode()
 
     def discard(self) -> None:
-        """Delete all files of parts that are not published."""
+        """Delete all files of this run's parts that are not published."""
         self.backend.discard(
             self.staging, is_own=lambda name: self._is_part(name) and self.run in name
         )

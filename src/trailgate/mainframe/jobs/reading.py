@@ -1,8 +1,8 @@
 """Read files of copybook records as Arrow batches (docs/copybook.md).
 
-``CopybookOptions`` turns the options (``record_options``) into one frozen value, which Python,
-Spark and the command line share. Files are read in splits: a split yields the bytes of records, and
-a decoder turns these into batches.
+``CopybookOptions`` turns the options (``mainframe/jobs/options.py``) into one frozen value, which
+Python, Spark and the command line share. Files are read in splits: a split yields the bytes of
+records, and a decoder turns these into batches.
 """
 
 from __future__ import annotations
@@ -24,15 +24,16 @@ from trailgate.cobol.copybook.names import ItemNames
 from trailgate.cobol.copybook.reader import read_copybook
 from trailgate.cobol.records.added_columns import FILE_COLUMN, NUMBER_COLUMN, OFFSET_COLUMN
 from trailgate.cobol.records.decoding import RecordDecoder
-from trailgate.cobol.records.fields import PolicyCounts, RecordBytes, records_at
 from trailgate.cobol.records.framing import FrameKind, Framing
 from trailgate.cobol.records.indicators import BITS
 from trailgate.cobol.records.kind_rules import RecordKinds
 from trailgate.cobol.records.nested_kinds import ChildRecords, NestedDecoder, OrphanPolicy
+from trailgate.cobol.records.policy_counts import PolicyCounts
+from trailgate.cobol.records.record_bytes import RecordBytes, records_at
 from trailgate.cobol.records.record_ids import ID_COLUMN, is_level_column
 from trailgate.cobol.records.record_kinds import (
     KindsDecoder,
-    SegmentDecoder,
+    SingleKindDecoder,
     find_kind_layouts,
 )
 from trailgate.cobol.records.record_options import (
@@ -42,7 +43,7 @@ from trailgate.cobol.records.record_options import (
     ShortRecordPolicy,
     TrailingBytesPolicy,
 )
-from trailgate.cobol.records.segments import find_layout
+from trailgate.cobol.records.redefined_segments import find_layout
 from trailgate.cobol.values.codec import ValueOptions
 from trailgate.cobol.values.text import has_own_code_pages
 from trailgate.errors import OptionError, TrailgateError, Where, did_you_mean, mask_logins
@@ -55,7 +56,7 @@ from trailgate.mainframe.files.record_files import (
     plan_record_splits,
     read_record_split,
 )
-from trailgate.mainframe.framing import check_formats, framing_of, skip_named_ends
+from trailgate.mainframe.framing_options import check_formats, framing_of, skip_named_ends
 from trailgate.mainframe.jobs.ascii_note import warn_of_ascii
 from trailgate.mainframe.jobs.option_texts import load_kinds
 from trailgate.mainframe.jobs.options import COLUMN_OPTIONS, OPTIONS, RecordKeywords, with_base
@@ -89,7 +90,7 @@ _DIALECT: Final = (
 _ASCII_ENDS: Final = (None, b"\n", b"\r\n")
 
 
-Decoder = RecordDecoder | KindsDecoder | SegmentDecoder
+Decoder = RecordDecoder | KindsDecoder | SingleKindDecoder
 
 # Each column of a batch has a fixed cost. A batch of long records with the usual number of bytes would
 # have few rows but many columns, so that the cost of a value would grow with the record's length.
@@ -103,7 +104,9 @@ _MOST_CHUNK: Final = 32 << 20
 class CopybookOptions:
     """The options for reading copybook records, and their layouts.
 
-    They are pickled together, so Spark's workers do not read the copybook.
+    They are pickled together, so Spark's workers do not read the copybook. ``record`` is the record
+    or segment to read. If the files have several ``kinds`` of records, ``segment`` is the only kind
+    to read (None: all). ``records`` are the options for decoding.
     """
 
     layouts: tuple[CopybookLayout, ...]
@@ -174,9 +177,9 @@ class CopybookOptions:
         if layouts is None:
             layouts = tuple(_layouts(given, dialect))
         layouts = _with_pages(layouts, given["code_pages"])
-        elements = names.elements(layouts)
+        renamed = names.renamed_columns(layouts)
         if (given["shape"] or shape) is ColumnShape.TREE:
-            _check_elements(given, elements)
+            _check_elements(given, renamed)
         layouts, given = names.layouts(layouts), _rename_items(given, names)
         values = _value_options(given, dialect)
         # The length of fixed records includes trailing bytes, so these are dropped by default. Lines are
@@ -198,7 +201,7 @@ class CopybookOptions:
                 *(column for name, column in _ADDED.items() if given[name]),
                 *given["partitions"],
             ),
-            renamed=elements,
+            renamed=renamed,
             counts=_known_counts(given["count_map"], names, layouts),
         )
         # After the records' options, whose items may also be in the header or trailer; before the
@@ -221,10 +224,10 @@ class CopybookOptions:
         return chosen
 
     def only(self, names: Sequence[str]) -> Self:
-        """Return the options for reading only some columns of the schema, so that the others are not decoded.
+        """Return the options for reading only some columns of the schema; others are not decoded.
 
-        With several kinds of records all columns are decoded, unless a single segment without
-        children is read.
+        With several kinds of records, all columns are decoded unless one kind without children is
+        read, and also if a column would get a different name without the others.
         """
         added = {ERRORS_COLUMN, FILE_COLUMN, ID_COLUMN, *self.records.all_added}
         columns = tuple(name for name in names if name not in added and not is_level_column(name))
@@ -269,7 +272,7 @@ class CopybookOptions:
         kinds = KindsDecoder(*arguments)
         if self.children is ChildRecords.NESTED:
             kinds = NestedDecoder(*arguments, orphans=self.orphans)
-        return kinds if self.segment is None else SegmentDecoder(kinds, self.segment)
+        return kinds if self.segment is None else SingleKindDecoder(kinds, self.segment)
 
 
 def _check_elements(given: Mapping[str, Any], renamed: Iterable[str]) -> None:
@@ -304,7 +307,10 @@ def _check_nesting(given: Mapping[str, Any]) -> None:
 
 
 def _dialect(options: Mapping[str, Any]) -> CobolDialect:
-    """Return the dialect: the options that are set, and the compiler's defaults for the others."""
+    """Return the COBOL dialect of the copybooks: stated options, else the compiler's defaults.
+
+    For lines that end with a line feed, the default code page is ASCII.
+    """
     stated = {name: options[name] for name in _DIALECT if options[name] is not None}
     if options["record_format"] is FrameKind.LINE and options["delimiter"] in _ASCII_ENDS:
         # Lines that end with a line feed are ASCII: EBCDIC lines end with X'15' or X'25'.
@@ -313,7 +319,7 @@ def _dialect(options: Mapping[str, Any]) -> CobolDialect:
 
 
 def _value_options(options: Mapping[str, Any], dialect: CobolDialect) -> ValueOptions:
-    """Return the options for decoding the values of items."""
+    """Return the options for decoding the values of copybook items."""
     return ValueOptions(
         dialect,
         trim=options["trim"],
@@ -342,7 +348,10 @@ def _rename_items(options: Mapping[str, Any], names: ItemNames) -> dict[str, Any
 
 
 def _layouts(options: Mapping[str, Any], dialect: CobolDialect) -> list[CopybookLayout]:
-    """Parse the copybooks. Raises OptionError if two of them have a record with the same name."""
+    """Parse the copybooks that the options name, and return the layouts of all records.
+
+    Raises OptionError if two copybooks have a record with the same name.
+    """
     paths, text = options["copybook"], options["copybook_text"]
     if (not paths) == (text is None):
         raise OptionError("one of the options copybook and copybookText is required")
@@ -386,7 +395,10 @@ def _with_pages(
 def _known_indicators(
     indicators: Mapping[str, str] | None, layouts: Sequence[CopybookLayout]
 ) -> dict[str, str]:
-    """Return the items and their indicators. Raises OptionError if an item is not in any layout."""
+    """Return the option ``indicators``: items and the items that state whether these are NULL.
+
+    Raises OptionError if an item is not in any layout.
+    """
     known = {field.name.upper() for layout in layouts for field in layout.root.walk()}
     for name in (one for pair in (indicators or {}).items() for one in pair):
         if name != BITS and name.upper() not in known:
@@ -398,7 +410,7 @@ def _known_indicators(
 def _known_counts(
     counts: Mapping[str, Mapping[str, int]], names: ItemNames, layouts: Sequence[CopybookLayout]
 ) -> dict[str, Mapping[str, int]]:
-    """Return the counts by the counter's name in capitals.
+    """Return the option ``countMap`` by the counters' names in capitals.
 
     Raises OptionError if an item is not a counter.
     """
@@ -414,7 +426,7 @@ def _known_counts(
 def _with_code_page(
     field: CopybookField, pages: Mapping[str, str], around: str | None
 ) -> CopybookField:
-    """Return a field with its code page, which also applies to the items inside it."""
+    """Return a copybook field with its code page, which also applies to the items inside it."""
     page = pages.get(field.name.upper())
     # An item without an entry takes the page of the group around it. Unicode text has its own pages.
     if page is None and around is not None and not has_own_code_pages(field, around):
@@ -477,10 +489,13 @@ def read_splits(
 def read_copybook_split(
     split: RecordSplit, options: CopybookOptions, decoder: Decoder, first: int = 0
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the records of one split as Arrow batches."""
+    """Yield the records of one split as Arrow batches.
+
+    At least ``first`` rows are yielded before later records are decoded.
+    """
     decoder = decoder.of_file(split.file.path)
     try:
-        for records in decoder.whole(records_of_split(split, options, decoder.tally)):
+        for records in decoder.independent_pieces(records_of_split(split, options, decoder.tally)):
             for batch in _batches(decoder, records, first):
                 first = max(0, first - batch.num_rows)
                 yield batch
@@ -493,14 +508,15 @@ def read_tables(
 ) -> Iterator[tuple[str, pa.RecordBatch]]:
     """Yield the records of one split as Arrow batches, each with the name of its table.
 
-    Each kind of record has a table; otherwise the name is "".
+    Each kind of record has a table. If the files have one kind, or one kind is read (``segment``),
+    the name is "".
     """
     if not isinstance(decoder, KindsDecoder):
         yield from (("", batch) for batch in read_copybook_split(split, options, decoder))
         return
     decoder = decoder.of_file(split.file.path)
     try:
-        for records in decoder.whole(records_of_split(split, options, decoder.tally)):
+        for records in decoder.independent_pieces(records_of_split(split, options, decoder.tally)):
             yield from decoder.tables(records)
     except TrailgateError as error:
         raise error.with_place(source=split.file.path) from None
@@ -545,7 +561,7 @@ def _chunk_bytes(length: int) -> int:
 def records_of_split(
     split: RecordSplit, options: CopybookOptions, tally: PolicyCounts
 ) -> Iterator[RecordBytes]:
-    """Yield the undecoded records of one split.
+    """Yield the undecoded records of one split of a record file, a chunk at a time.
 
     ``tally`` counts records that were skipped because of their length.
     """
@@ -556,15 +572,15 @@ def records_of_split(
             chunk.data, chunk.starts, chunk.ends, first=chunk.first, base=chunk.base
         )
         records = replace(records, texts=texts, places=chunk.places)
-        others = framing.others(records.starts, records.ends) if framing.skips else None
-        if others is not None and others.any():
-            tally["otherLengths=skip", "skipped", ""] += int(np.count_nonzero(others))
-            records = records.without(others)
+        wrong = framing.find_wrong_lengths(records.starts, records.ends) if framing.skips else None
+        if wrong is not None and wrong.any():
+            tally["otherLengths=skip", "skipped", ""] += int(np.count_nonzero(wrong))
+            records = records.without(wrong)
         yield records
 
 
 def _batches(decoder: Decoder, records: RecordBytes, first: int) -> Iterator[pa.RecordBatch]:
-    """Yield batches of records. The ``first`` rows are yielded before later records are decoded.
+    """Decode records to batches. The ``first`` rows are yielded before later records are decoded.
 
     Pieces start with ``first`` records and double while they contain no rows. If a larger piece has
     an error, it is decoded again in smaller ones.

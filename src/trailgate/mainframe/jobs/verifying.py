@@ -17,8 +17,10 @@ import numpy as np
 
 from trailgate.arrays import Longs
 from trailgate.cobol.copybook.items import UNPLACED
-from trailgate.cobol.records.fields import FaultyRecords, FieldFault, PolicyTally, RecordBytes
+from trailgate.cobol.records.field_faults import FaultyRecords, FieldFault
 from trailgate.cobol.records.framing import FrameKind
+from trailgate.cobol.records.policy_counts import PolicyTally
+from trailgate.cobol.records.record_bytes import RecordBytes
 from trailgate.cobol.records.record_options import BadFieldPolicy
 from trailgate.cobol.values.codec import FaultReason
 from trailgate.columnar.rows import windows
@@ -91,7 +93,7 @@ class RecordsReport:
 
 @dataclass(slots=True)
 class VerifyFindings:
-    """The bad fields found so far, in one split or in all splits.
+    """The bad fields found so far in one split of a record file, or in all splits.
 
     ``shown`` is the maximum number of examples of each field and reason. ``end`` is the number of the
     last record; if the record numbers of a split are unknown, it counts from the split's first
@@ -107,7 +109,7 @@ class VerifyFindings:
     error: TrailgateError | None = None
 
     def add(self, part: FaultyRecords) -> None:
-        """Count the bad fields of some records."""
+        """Count the bad fields of a chunk of records, and keep the first examples."""
         bad = np.zeros(len(part.records), bool)
         for fault in part.faults:
             bad |= fault.rows
@@ -230,7 +232,7 @@ def prepare_verify(
 
 
 def _work(file: RecordFile, options: CopybookOptions, split_bytes: int) -> FileWork:
-    """Plan the splits of a file.
+    """Plan the splits in which a record file is verified.
 
     If a file of fixed-length records ends inside a record, the complete records are planned, and
     the error is stored.
@@ -266,7 +268,7 @@ def verify_splits(
         # Count from 0 if the number is unknown; ``join`` adds the number of earlier records.
         known = replace(split, first=split.first or 0)
         try:
-            for records in decoder.whole(records_of_split(known, job.options, tally)):
+            for records in decoder.independent_pieces(records_of_split(known, job.options, tally)):
                 _verify(findings, decoder, records)
                 if progress is not None and split.file.codec is None and len(records):
                     progress(done + int(records.offsets[-1]), total)

@@ -25,14 +25,18 @@ from trailgate.cobol.records.encoding import (
     count_in_complete_blocks,
     frame_records,
 )
-from trailgate.cobol.records.fields import RecordBytes, records_of_length
 from trailgate.cobol.records.framing import FrameKind, encode_file_header
 from trailgate.cobol.records.kinds_encoding import KindsEncoder
 from trailgate.cobol.records.nested_encoding import NestedEncoder
 from trailgate.cobol.records.nested_kinds import ChildRecords, NestedDecoder
 from trailgate.cobol.records.nulls import NullAs, null_policies
+from trailgate.cobol.records.record_bytes import RecordBytes, records_of_length
 from trailgate.cobol.records.record_kinds import KindsDecoder
-from trailgate.cobol.records.segments import SegmentLength, find_layout, find_layout_to_write
+from trailgate.cobol.records.redefined_segments import (
+    SegmentLength,
+    find_layout,
+    find_layout_to_write,
+)
 from trailgate.columnar.gather import gather_objects
 from trailgate.errors import (
     EncodeError,
@@ -43,7 +47,7 @@ from trailgate.errors import (
     mask_logins,
 )
 from trailgate.mainframe.files.row_files import find_row_files, read_rows
-from trailgate.mainframe.framing import check_formats
+from trailgate.mainframe.framing_options import check_formats
 from trailgate.mainframe.jobs.option_texts import read_pairs
 from trailgate.mainframe.jobs.options import OPTIONS, RecordKeywords, with_base
 from trailgate.mainframe.jobs.part_folder import PartFolder, WrittenPart, part_folder
@@ -89,7 +93,7 @@ class WritingKeywords(RecordKeywords, total=False):
 
 
 def _nulls(text: str) -> dict[Usage, NullAs]:
-    """Parse ``TYPE=VALUE, TYPE=VALUE``. A value without a type applies to all types."""
+    """Parse the option ``nulls``: ``TYPE=VALUE, TYPE=VALUE``, or a value for all types."""
     return null_policies(read_pairs(text, "TYPE=VALUE") if "=" in text else {"*": text})
 
 
@@ -114,7 +118,7 @@ WRITING: Final = Options("copybook", (*OPTIONS, *OWN))
 
 
 class BatchEncoder(Protocol):
-    """The interface of encoders: they convert columns in batches to copybook records."""
+    """The interface of record encoders: they convert batches of columns to copybook records."""
 
     def encode(self, columns: pa.RecordBatch) -> RecordBytes:
         """Encode a batch of rows as records. Raises EncodeError with record and field."""
@@ -193,7 +197,7 @@ def _no_rows(schema: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([pa.array([], field.type) for field in schema], schema=schema)
 
 
-def write_to(
+def write_batches(
     batches: Iterable[pa.RecordBatch], file: IO[bytes], options: WritingOptions, source: str
 ) -> int:
     """Write batches of rows as records into an open file. Returns the number of records.
@@ -238,10 +242,10 @@ def write_to(
 
 @contextmanager
 def new_file(path: Address) -> Iterator[IO[bytes]]:
-    """Open a new record file, which gets its final name if the block ends without an error.
+    """Context manager that opens a new record file under a temporary name.
 
-    If the block raises an error, no file remains. Raises StorageError if the file exists, and
-    OptionError if the path is not suitable.
+    If the block ends without an error, the file gets its final name; otherwise it is deleted.
+    Raises StorageError if the file exists, and OptionError if the path is not suitable.
     """
     if codec_of(str(path)) is not None:
         raise OptionError(
@@ -269,7 +273,7 @@ def new_file(path: Address) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def _storage_errors(path: Address) -> Iterator[None]:
-    """Convert errors of the store to StorageError."""
+    """Context manager that converts errors of the store of a record file to StorageError."""
     try:
         yield
     except OSError as error:
@@ -292,7 +296,7 @@ def write_records(
     remains.
     """
     chosen = WritingOptions.of({"copybook": copybook, **options})
-    return write_file(batches_of(batches), path, chosen)
+    return write_record_file(batches_of(batches), path, chosen)
 
 
 def batches_of(given: Any) -> Iterator[pa.RecordBatch]:
@@ -331,18 +335,21 @@ def _checked_batches(given: Iterable[Any]) -> Iterator[pa.RecordBatch]:
             raise OptionError(problem, hint=_ROWS_HINT)
 
 
-def write_file(batches: Iterable[pa.RecordBatch], path: Address, options: WritingOptions) -> int:
+def write_record_file(
+    batches: Iterable[pa.RecordBatch], path: Address, options: WritingOptions
+) -> int:
     """Write columns as a new file of records, like ``write_records``, but with parsed options."""
     options.encoder()  # only to raise errors before the file is created
     with new_file(path) as file:
-        return write_to(batches, file, options, str(path))
+        return write_batches(batches, file, options, str(path))
 
 
-def rows_of(path: Addresses, options: WritingOptions) -> Iterator[pa.RecordBatch]:
+def read_rows_to_write(path: Addresses, options: WritingOptions) -> Iterator[pa.RecordBatch]:
     """Read the rows of Parquet files or JSON lines, so that they can be written as records.
 
     In JSON, bytes are hex digits, and missing values are NULL. Raises StorageError if there are no
-    such files. If the folder has a subfolder for each kind of record, the error's hint names one.
+    such files. If the folder only has a subfolder for each kind of record, the error's hint names
+    one of them.
     """
     schema = pa.schema(map(_in_json, options.records.decoder().schema))
     try:
@@ -365,7 +372,7 @@ def _kind_folders(path: Addresses, options: CopybookOptions) -> list[str]:
 
 
 def _in_json(field: pa.Field) -> pa.Field:
-    """Return a field with strings in place of bytes, because JSON has no bytes."""
+    """Return a column's field with strings in place of bytes, because JSON has no bytes."""
     kind = field.type
     if pa.types.is_struct(kind):
         return field.with_type(pa.struct(list(map(_in_json, kind))))
@@ -398,7 +405,7 @@ class WritingJob:
             yield from filled
 
         with self.folder.part(number, attempt=attempt) as (file, files):
-            rows = write_to(all_batches(), file, self.options, self.folder.part_name(number))
+            rows = write_batches(all_batches(), file, self.options, self.folder.part_name(number))
         return WrittenPart(rows, tuple(files))
 
 

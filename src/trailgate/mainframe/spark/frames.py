@@ -16,7 +16,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.functions import arrow_udf, col
 
-from trailgate.cobol.records.fields import PolicyTally, records_at
+from trailgate.cobol.records.policy_counts import PolicyTally
+from trailgate.cobol.records.record_bytes import records_at
 from trailgate.errors import OptionError
 from trailgate.mainframe.jobs.options import OPTIONS, CopybookKeywords, RecordKeywords
 from trailgate.mainframe.jobs.reading import CopybookOptions
@@ -52,10 +53,10 @@ def read_records(
 
 
 class _Sums(AccumulatorParam[PolicyTally]):  # type: ignore[misc]  # pyspark's types are not followed
-    """Adds the counts of tasks for a Spark accumulator."""
+    """Adds up the policy counts of tasks, for the Spark accumulator of ``record_counts``."""
 
     def zero(self, value: PolicyTally) -> PolicyTally:
-        """Return the initial value for a task."""
+        """Return the empty counts with which a task begins."""
         del value
         return PolicyTally()
 

@@ -9,7 +9,7 @@ from typing import Unpack
 
 from pyspark.sql import SparkSession
 
-from trailgate.cobol.records.fields import PolicyTally
+from trailgate.cobol.records.policy_counts import PolicyTally
 from trailgate.errors import TrailgateError
 from trailgate.mainframe.files.record_files import RecordSplit
 from trailgate.mainframe.jobs.options import OPTIONS, RecordKeywords

@@ -14,7 +14,7 @@ from pyspark import Accumulator
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
-from trailgate.cobol.records.fields import PolicyTally
+from trailgate.cobol.records.policy_counts import PolicyTally
 from trailgate.mainframe.files.record_files import RecordSplit
 from trailgate.mainframe.jobs.options import OPTIONS, with_base
 from trailgate.mainframe.jobs.reading import CopybookOptions, read_splits
@@ -68,14 +68,14 @@ class CopybookReader(PartitionReader, DataSourceReader):  # type: ignore[misc]  
         return [InputPartition(own) for own in pack_splits(splits, options.split_bytes)]
 
     def rows(self, part: tuple[RecordSplit, ...]) -> Iterator[pa.RecordBatch]:
-        """Yield the records of a partition's splits."""
+        """Yield the records of a partition's splits as Arrow batches."""
         for batch in read_splits(part, self._options, self._options.decoder()):
             yield batch.select(self._names)
 
     def counted_rows(
         self, part: tuple[RecordSplit, ...], counts: Accumulator[PolicyTally]
     ) -> Iterator[pa.RecordBatch]:
-        """Yield the records of a partition's splits.
+        """Yield the records of a partition's splits, and count the applied policies.
 
         Before each batch, its policy counts are added to ``counts``.
         """

@@ -1,7 +1,8 @@
-"""Flatten columns of structs and lists into one column per item, for writing.
+"""Columns of structs for groups and of lists for OCCURS: build them, and flatten them again.
 
-This is the reverse of how ``fields`` builds structs and lists. A list must have as many elements as
-the record's counter states. Missing members and elements become NULL.
+Reading decodes one flat column per elementary item; ``record_members`` builds structs and lists
+from these. For writing, ``tree_columns`` flattens structs and lists to flat columns. A list must
+then have as many elements as the record's counter states. Missing members and elements become NULL.
 """
 
 from __future__ import annotations
@@ -15,8 +16,88 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.cobol.copybook.flat_columns import make_names_distinct
-from trailgate.cobol.copybook.items import GroupItem, ItemNode, RepeatedItem, columns_below
+from trailgate.cobol.copybook.items import (
+    GroupItem,
+    ItemNode,
+    PlacedItem,
+    RepeatedItem,
+    columns_below,
+)
 from trailgate.errors import EncodeError, Where, did_you_mean
+
+Columns = Mapping[PlacedItem, pa.Array]
+
+
+def _build_members(node: ItemNode, columns: Columns, rows: int) -> list[tuple[str, pa.Array]]:
+    """Return the names and columns that an item or group adds to its parent's struct.
+
+    A nameless group adds its members directly; an item without a column adds nothing.
+    """
+    if isinstance(node, PlacedItem):
+        return [(node.field.name, columns[node])] if node in columns else []
+    if isinstance(node, RepeatedItem):
+        array = _build_list(node, columns, rows)
+        return [] if array is None else [(node.field.name, array)]
+    below = _build_group_members(node, columns, rows)
+    if node.field.filler:
+        return below
+    return [(node.field.name, _build_struct(below))] if below else []
+
+
+def _build_group_members(
+    group: GroupItem, columns: Columns, rows: int
+) -> list[tuple[str, pa.Array]]:
+    below: list[tuple[str, pa.Array]] = []
+    for child in group.members:
+        if isinstance(child, PlacedItem):  # nearly all are; a list for each would take time
+            if child in columns:
+                below.append((child.field.name, columns[child]))
+        else:
+            below += _build_members(child, columns, rows)
+    names = make_names_distinct([name for name, _ in below])
+    return list(zip(names, (array for _, array in below), strict=True))
+
+
+def record_members(root: ItemNode, columns: Columns, rows: int) -> list[tuple[str, pa.Array]]:
+    """Return the names and columns of a record in nested form: the members of its root."""
+    if not isinstance(root, GroupItem):
+        return _build_members(root, columns, rows)
+    return _build_group_members(root, columns, rows)
+
+
+def _build_struct(below: list[tuple[str, pa.Array]]) -> pa.Array:
+    return pa.StructArray.from_arrays([array for _, array in below], [name for name, _ in below])
+
+
+def _build_list(node: RepeatedItem, columns: Columns, rows: int) -> pa.Array | None:
+    elements = [_build_element(element, columns, rows) for element in node.elements]
+    arrays = [array for array in elements if array is not None]
+    if not arrays:
+        return None
+    most = len(arrays)
+    # The elements are concatenated one after the other: element e of row r is at e * rows + r. For
+    # 2 elements of 3 rows the indexes are 0 3, 1 4, 2 5. With counts 1, 2, 0 only 0, 1, 4 remain.
+    indexes = np.arange(rows)[:, None] + np.arange(most)[None, :] * rows
+    if node.count is None:
+        counts = np.full(rows, most)
+        chosen = indexes.reshape(-1)
+    else:
+        counts = np.minimum(node.count, most)
+        chosen = indexes[np.arange(most)[None, :] < counts[:, None]]
+    offsets = np.zeros(rows + 1, np.int32)
+    np.cumsum(counts, out=offsets[1:])
+    values = pa.concat_arrays(arrays).take(pa.array(chosen))
+    mask = None if node.unknown is None else pa.array(node.unknown)
+    return pa.ListArray.from_arrays(pa.array(offsets), values, mask=mask)
+
+
+def _build_element(node: ItemNode, columns: Columns, rows: int) -> pa.Array | None:
+    member_arrays = _build_members(node, columns, rows)
+    if not member_arrays:
+        return None
+    if isinstance(node, GroupItem) and node.field.filler:
+        return _build_struct(member_arrays)
+    return member_arrays[0][1]
 
 
 def is_tree(kinds: Mapping[str, pa.DataType]) -> bool:
@@ -26,17 +107,17 @@ def is_tree(kinds: Mapping[str, pa.DataType]) -> bool:
 
 @dataclass(slots=True)
 class TreeColumns:
-    """The flat columns by name, and the lengths of the lists, in the order of ``_lists_of``.
+    """The flat columns of a record's structs and lists by name, and the lengths of its lists.
 
-    For each list, ``lengths`` has a column with its length in each record, or None if the list has
-    no column. A length is NULL if the list is NULL.
+    For each list, in the order of ``_lists_of``, ``lengths`` has a column with its length in each
+    record, or None if the list has no column. A length is NULL if the list is NULL.
     """
 
     columns: dict[str, pa.Array] = member(default_factory=dict)
     lengths: list[pa.Array | None] = member(default_factory=list)
 
     def add(self, node: ItemNode, values: pa.Array | None) -> None:
-        """Add the flat columns of an item or group of the tree."""
+        """Add the flat columns of an item, a group or an OCCURS, from its column ``values``."""
         if isinstance(node, RepeatedItem):
             self._add_list(node, values)
         elif isinstance(node, GroupItem):
@@ -102,12 +183,12 @@ def named_members(
 
     ``selected`` are the flat columns that the tree contains, None for all.
     """
-    pairs = [pair for node in group.members for pair in _members_of(node, selected)]
+    pairs = [pair for node in group.members for pair in _named_nodes(node, selected)]
     names = make_names_distinct([name for name, _ in pairs])
     return zip(names, (node for _, node in pairs), strict=True)
 
 
-def _members_of(node: ItemNode, selected: frozenset[str] | None) -> list[tuple[str, ItemNode]]:
+def _named_nodes(node: ItemNode, selected: frozenset[str] | None) -> list[tuple[str, ItemNode]]:
     if not any(selected is None or item.name in selected for item in columns_below(node)):
         return []
     if isinstance(node, GroupItem) and node.field.filler:
@@ -116,7 +197,7 @@ def _members_of(node: ItemNode, selected: frozenset[str] | None) -> list[tuple[s
 
 
 def _lists_of(node: ItemNode) -> Iterator[RepeatedItem]:
-    """Yield the lists of a tree in the order in which their columns are added."""
+    """Yield the OCCURS lists of a record in the order in which ``TreeColumns`` adds them."""
     if isinstance(node, RepeatedItem):
         yield node
         for element in node.elements:
@@ -142,7 +223,7 @@ def is_list(data_type: pa.DataType) -> bool:
 
 
 def _element(values: pa.Array, index: int) -> pa.Array:
-    """Return element ``index`` of each list, or NULL if the list is shorter."""
+    """Return element ``index`` of each list of a column, or NULL if the list is shorter."""
     if pa.types.is_fixed_size_list(values.type):
         values = values.cast(pa.list_(values.type.value_type))
     # A NULL list has no elements, so the mask below also covers it.

@@ -21,7 +21,11 @@ from trailgate.cobol.records.record_lengths import (
     parse_length_expression,
 )
 from trailgate.cobol.records.record_options import DependingLength
-from trailgate.cobol.records.segments import SegmentLength, find_layout, find_layout_to_write
+from trailgate.cobol.records.redefined_segments import (
+    SegmentLength,
+    find_layout,
+    find_layout_to_write,
+)
 from trailgate.cobol.values.codec import ValueOptions
 from trailgate.errors import OptionError
 from trailgate.options import Options
@@ -58,10 +62,10 @@ _ENDS: Final = {
 
 
 def _length(options: Mapping[str, Any], layouts: Sequence[CopybookLayout]) -> int:
-    """Return the record length in bytes, from the option or from the longest layout.
+    """Return the length of records in bytes, from the option recordLength or the longest layout.
 
-    Raises OptionError if the option is 2 GB or more, or if fixed-length records of several kinds have
-    different lengths.
+    Raises OptionError if the option is 2 GB or more, or if fixed-length records of several kinds
+    have different lengths.
     """
     if options["record_length"] is not None:
         length = int(options["record_length"])
@@ -108,7 +112,10 @@ def skip_named_ends(
 def _lengths(
     options: Mapping[str, Any], layouts: Sequence[CopybookLayout], values: ValueOptions
 ) -> RecordLengths | None:
-    """Return the rules for record lengths that items or layouts define. Raises OptionError."""
+    """Return the rules for record lengths that items or layouts define.
+
+    Returns None if the record format states lengths otherwise. Raises OptionError.
+    """
     kinds: RecordKinds | None = options["kinds"]
     item, lengths = options["length_field"], options["length_map"]
     is_layout = options["record_format"] is FrameKind.LAYOUT
@@ -141,7 +148,10 @@ def _lengths(
 
 
 def check_formats(stated: Mapping[str, Any], options: Options) -> None:
-    """Raise OptionError if an option does not apply to the record format."""
+    """Raise OptionError if an option was set that does not apply to the record format.
+
+    ``stated`` are the values of the options by name.
+    """
     record_format: FrameKind = stated["record_format"]
     for row in options:
         kinds = _FORMATS.get(row.name)
@@ -155,7 +165,7 @@ def check_formats(stated: Mapping[str, Any], options: Options) -> None:
 def framing_of(
     options: Mapping[str, Any], layouts: Sequence[CopybookLayout], values: ValueOptions
 ) -> Framing:
-    """Return the ``Framing`` for a file that has records of these layouts.
+    """Return the ``Framing`` of record files with records of these layouts, from parsed options.
 
     Raises OptionError if options conflict.
     """

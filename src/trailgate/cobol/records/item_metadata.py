@@ -19,11 +19,15 @@ from trailgate.cobol.copybook.items import (
     columns_below,
 )
 from trailgate.cobol.copybook.layouts import CopybookField
-from trailgate.cobol.records.trees import named_members
+from trailgate.cobol.records.struct_columns import named_members
 
 
 def item_metadata(field: CopybookField, offset: int | None = None) -> dict[str, str]:
-    """Return the Arrow field metadata of a copybook item. ``comment`` summarizes all of it in words."""
+    """Return the Arrow field metadata of a copybook item.
+
+    ``comment`` summarizes picture, usage, offset, length and OCCURS. ``offset`` is the offset of
+    one element of an OCCURS (None: the field's own).
+    """
     offset = field.offset if offset is None else offset
     facts = {
         "item": field.name,
@@ -54,7 +58,7 @@ def describe_occurs(field: CopybookField) -> str:
 
 
 def describe_flat(schema: pa.Schema, root: ItemNode) -> pa.Schema:
-    """Add the metadata of items to a schema of flat columns."""
+    """Add the metadata of copybook items to a schema of flat columns."""
     items = {item.name: item for item in columns_below(root)}
     return pa.schema([_with_item(field, items.get(field.name)) for field in schema])
 

@@ -1,8 +1,8 @@
-"""Find the layout of a record (level 01) or segment by name.
+"""Find the layout of a copybook's record (level 01), or of a segment of a record, by its name.
 
-A segment is one of several groups that share the same bytes by REDEFINES. Its layout is the
-layout of the record without the other groups; offsets and lengths stay the same. For example, if B redefines A in
-the record R, the segment B has the items of R with B instead of A.
+A segment is one of several groups that share the same bytes by REDEFINES. Its layout is the layout
+of the record without the other groups; offsets and lengths stay the same. For example, if B
+redefines A in the record R, the segment B has the items of R with B instead of A.
 """
 
 from __future__ import annotations
@@ -23,11 +23,10 @@ class SegmentLength(Enum):
 
 
 def find_layout(layouts: Sequence[CopybookLayout], name: str | None) -> CopybookLayout:
-    """Find the layout of a record or segment in a copybook.
+    """Find the layout of a record or segment of a copybook by its name.
 
-    Without a name, the copybook must have only one record.
-
-    Raises OptionError if there is no such record, or several.
+    Without a name, the copybook must have only one record. Raises OptionError if there is no record
+    or segment of this name, or if there are several.
     """
     known = {layout.name.upper(): layout for layout in layouts}
     if name is None:
@@ -75,7 +74,7 @@ def find_layout_to_write(layouts: Sequence[CopybookLayout], name: str | None) ->
 
 
 def _is_last(group: CopybookField, path: Sequence[CopybookField]) -> bool:
-    """Return True if only other definitions of the same bytes follow the segment in its groups."""
+    """Return True if nothing follows the segment in its record but redefinitions of its bytes."""
     chosen, rest = path[0], path[1:]
     others = _alternatives(group, chosen)
     at = next(number for number, child in enumerate(group.children) if child is chosen)
@@ -86,7 +85,10 @@ def _is_last(group: CopybookField, path: Sequence[CopybookField]) -> bool:
 
 
 def _alone(group: CopybookField, path: Sequence[CopybookField]) -> CopybookField:
-    """Return a copy of the group that ends with the item at ``path``, and without other definitions of the item's bytes."""
+    """Return a copy of ``group`` that ends with the segment at ``path``.
+
+    Other definitions of the segment's bytes are removed.
+    """
     chosen, rest = path[0], path[1:]
     others = _alternatives(group, chosen)
     alone = _alone(chosen, rest) if rest else _as_nameless(chosen)
@@ -96,7 +98,7 @@ def _alone(group: CopybookField, path: Sequence[CopybookField]) -> CopybookField
 
 
 def segment_names(layouts: Sequence[CopybookLayout]) -> list[str]:
-    """Return the names of all segments of a layout."""
+    """Return the names of all segments of copybook layouts that are groups."""
     return [
         path[-1].name
         for layout in layouts
@@ -118,7 +120,7 @@ def segment_layout(layout: CopybookLayout, path: Sequence[CopybookField]) -> Cop
 
 
 def _without_others(group: CopybookField, path: Sequence[CopybookField]) -> CopybookField:
-    """Remove from ``group`` the groups that redefine the bytes of the segment.
+    """Remove from ``group`` the other definitions of the segment's bytes.
 
     ``path`` leads from the group's child down to the segment. For example, if B redefines A, the
     segment B leaves the group with B and without A.
@@ -168,7 +170,7 @@ def _alternatives(group: CopybookField, chosen: CopybookField) -> list[CopybookF
 
 
 def _paths(field: CopybookField) -> Iterator[tuple[CopybookField, ...]]:
-    """Yield the path to each field below ``field``."""
+    """Yield the path from a group down to each field in it."""
     for child in field.children:
         yield (child,)
         for path in _paths(child):
@@ -176,9 +178,11 @@ def _paths(field: CopybookField) -> Iterator[tuple[CopybookField, ...]]:
 
 
 def _is_segment(root: CopybookField, path: Sequence[CopybookField]) -> bool:
-    """Return True if the path leads to a segment: to a group that is one of several definitions, or is inside one.
+    """Return True if ``path`` leads from the record to a segment.
 
-    An elementary item must itself be one of the definitions. Repeated fields are never segments.
+    A segment is a group that is one of several definitions of the same bytes, or is inside one of
+    them. An elementary item must itself be one of the definitions. Repeated fields are never
+    segments.
     """
     groups = (root, *path)
     if any(field.occurs is not None for field in path):
