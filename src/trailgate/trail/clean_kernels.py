@@ -168,9 +168,9 @@ def walk_clean_records(
 ) -> tuple[int, int]:
     """Check records from offset ``totals[END]`` on, and count the clean ones.
 
-    They are added to ``totals`` and ``types_seen``, which has a count for each IOType. ``last`` is
-    working memory for ``cells_fit``: one item per column, all -1 at the first call. An operation
-    that may continue after the data is not counted.
+    Adds the counts to ``totals``, and the number of records of each IOType to ``types_seen``.
+    ``last`` is working memory for ``cells_fit``: one item per column, all -1 at the first call. An
+    operation that may continue after the data is not counted.
 
     Returns the reason to stop, and the offset at which the loop stopped. ``DONE``: no complete
     record is left. ``NOT_ALL_CLEAN``: the record there is not clean. ``NEW_NAME``: the name in the

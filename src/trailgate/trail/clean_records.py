@@ -70,11 +70,11 @@ _RULES: Final = kernels.RecordRules(
 
 @dataclass(frozen=True, slots=True)
 class CleanRecordCounts:
-    """The counts of the clean records at the start of a chunk, and the state of transactions after them.
+    """The counts of a portion's clean trail records, and the state of transactions after them.
 
-    The records occupy the first ``size`` bytes. ``types`` has a count for each IOType.
-    ``first_csn`` is the CSN of the first record, or None if it has none. The times are the IO times
-    of the first and the last record, in microseconds since 1970 UTC.
+    The records occupy the first ``size`` bytes of the portion. ``types`` has a count for each
+    IOType. ``first_csn`` is the CSN of the first record, or None if it has none. The times are the
+    IO times of the first and the last record, in microseconds since 1970 UTC.
     """
 
     size: int
@@ -195,7 +195,8 @@ class CleanRecords:
     def _by_name(self, area: bytes) -> Table | None:
         """Return the table that a name area names, or None if its records cannot be clean.
 
-        That is: the area is not UTF-8 with a single NUL at its end, or the table is not defined.
+        They cannot be clean if the area is not UTF-8 with a single NUL at its end, or if the table
+        is not defined.
         """
         name, nul = area[:-1], area[-1:]
         if nul != b"\0" or b"\0" in name or self._definitions is None:
@@ -262,7 +263,7 @@ def _enter(names: kernels.NamedTables, number: int, hashed: int) -> None:
 def _counts(
     data: Octets, order: ByteOrder, totals: Longs, types: Longs, before: TransactionCheckState
 ) -> CleanRecordCounts:
-    """Convert the loop's totals to counts. ``before`` is the state before these records."""
+    """Convert the totals of the loop over clean records to counts. ``before`` is the state before these records."""
     numbers = totals.tolist()
 
     def text(start: int, stop: int) -> str | None:

@@ -143,9 +143,10 @@ KINDS: Final[Mapping[str, FindingType]] = MappingProxyType(
 class Finding:
     """One occurrence of a finding of the check: its type, file, offset and bytes.
 
-    ``kind`` is the name of its type. ``raw`` are the bytes at ``offset``, ``before`` the bytes
-    before them, and ``next`` is the offset of the next good record. ``more`` is the number of
-    further findings of this type in the same file that are not listed.
+    ``kind`` is the name of its type, and ``detail`` adds particulars such as a table name. ``raw``
+    are the bytes at ``offset``, ``before`` the bytes before them, and ``next`` is the offset of the
+    next good record. ``more`` is the number of further findings of this type in the same file that
+    are not listed.
     """
 
     kind: str
@@ -196,7 +197,7 @@ class FindingCollector:
         self._counts[file, finding_type] += count
 
     def result(self) -> tuple[Finding, ...]:
-        """Return the kept findings.
+        """Return the kept findings of the check.
 
         The last finding of each type and file states the number of unlisted findings in ``more``.
         """

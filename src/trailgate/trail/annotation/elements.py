@@ -59,7 +59,9 @@ class ExplainedBytes:
 class ExplainedToken:
     """An explained token of a trail: its frame, the path of token ids to it, its name, and its contents.
 
-    ``trailer`` is the token Z that ends a file header or record.
+    ``frame`` are its id, info and length as bytes, and ``length`` is the length that they state.
+    ``value`` is shown after the name, for example the record type after "record". ``trailer`` is
+    the token Z that ends a file header or record.
     """
 
     offset: int
@@ -84,7 +86,8 @@ Part: TypeAlias = ExplainedToken | ExplainedBytes
 class DamagedSpan:
     """Bytes of a trail that cannot be read as records. Reading continues after them.
 
-    ``raw`` are these bytes, and ``before`` are some bytes before them, to show the context.
+    There are ``length`` of these bytes; ``raw`` are only the first ones, to show them. ``before``
+    are some bytes before them, to show the context.
     """
 
     offset: int
@@ -184,7 +187,7 @@ def shorten_text(raw: bytes, shown: int = 60) -> str:
 
 
 class ListingLine(NamedTuple):
-    """A line of a listing: bytes of the file, a comment, and whether the line reports a problem."""
+    """A line of an explained trail as text: bytes of the file, a comment, and whether it reports a problem."""
 
     content: str
     comment: str = ""
@@ -198,7 +201,7 @@ class ListingLine(NamedTuple):
 
 
 def format_listing(item: ExplainedToken | DamagedSpan) -> Iterator[ListingLine]:
-    """Yield the listing's lines for an explained header, record or damage."""
+    """Format an explained file header, record or damage as lines of text, as ``trailgate analyze`` prints it."""
     if isinstance(item, DamagedSpan):
         yield from _damage_lines(item)
         return
@@ -278,7 +281,7 @@ def _hex(raw: bytes) -> str:
 
 
 def part_to_json(item: Part | DamagedSpan) -> dict[str, Any]:
-    """Convert an explained part to plain values for JSON, with its bytes in hex."""
+    """Convert an explained part of a trail, or damage, to plain values for JSON, with its bytes in hex."""
     if isinstance(item, DamagedSpan):
         return {
             "offset": item.offset,

@@ -151,7 +151,7 @@ def _history(token: ExplainedToken, area: ByteArea, label: str) -> ExplainedToke
 
 
 def _string(area: ByteArea, label: str) -> tuple[Part, ...]:
-    """Explain a string: as text if it is printable, otherwise in hex."""
+    """Explain a string of the file header: as text if it is printable, otherwise in hex."""
     if len(area.raw) < 2 or area.number(0, 2) != len(area.raw) - 2:
         return area.bytes(problem="the string's length does not agree with its token")
     text = decode_printable(area.raw[2:])

@@ -135,7 +135,7 @@ class Redactor:
         return text.encode() + self._mask(raw[len(text) :])
 
     def _mask(self, raw: bytes) -> bytes:
-        """Replace bytes by others of the same length.
+        """Replace data of a trail by other data of the same length.
 
         In text, each character is replaced by one of the same kind. In other bytes, 00 and FF are
         not changed.
@@ -164,7 +164,7 @@ class Redactor:
         return _decode(self._named[raw])
 
     def _mask_name(self, raw: bytes, number: int) -> bytes:
-        """Return candidate number ``number`` for the replacement of a name."""
+        """Return a candidate for the replacement of a name. Another ``number`` leads to another candidate."""
         stream = self._stream(raw + number.to_bytes(2, "big"), len(raw))
         return b"".join(_characters(_decode(raw), stream))
 
@@ -193,7 +193,11 @@ def _encode(text: str) -> bytes:
 
 
 def _characters(text: str, stream: bytes) -> Iterator[bytes]:
-    """Yield a replacement for each character of a text, of the same kind and encoded length."""
+    """Yield a replacement for each character of a text, of the same kind and encoded length.
+
+    ``stream`` are pseudo-random bytes, as many as the encoded text has; they choose the
+    replacements.
+    """
     at = 0
     for index, character in enumerate(text):
         raw = _encode(character)

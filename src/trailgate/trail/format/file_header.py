@@ -501,7 +501,7 @@ def _is_signed(view: memoryview, order: ByteOrder) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Walk:
-    """The bytes of a header and their byte order."""
+    """The bytes of a file header and their byte order, to find the tokens in them."""
 
     view: memoryview
     order: ByteOrder
@@ -533,7 +533,7 @@ def _decode_known_group(
 def _decode_group(
     walk: _Walk, group: HeaderFieldGroup, span: tuple[int, int]
 ) -> tuple[Any, tuple[UnknownHeaderField, ...]]:
-    """Decode the fields of a group. Return its value and its unknown fields."""
+    """Decode the fields of a file header's group. Return its value and its unknown fields."""
     # A field that is missing in the file keeps its default; an unset one becomes None.
     values: dict[str, Any] = dict(_ABSENT.get(group.code, {}))
     unknown: list[UnknownHeaderField] = []

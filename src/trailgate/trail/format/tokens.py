@@ -79,9 +79,10 @@ class ByteOrder(NamedValues):
 
 
 class GgsTokenRow(NamedTuple):
-    """One GGS token: its id in T, its name in Logdump, and how many bytes of its payload are text.
+    """One GGS token, such as LOGCSN: its id in a record's token area, its name in Logdump, and whether it is text.
 
-    Other tokens are printed in hex.
+    If only the first bytes of the payload are text, ``text_bytes`` is their number. Tokens that are
+    not text are printed in hex.
     """
 
     code: int

@@ -86,8 +86,9 @@ class GroupedOperations:
     For each operation, ``first`` is the row in ``view`` of its first record. ``after`` is the row
     of the record with its after image: the second record of an update of two records, otherwise the
     first one. ``begins`` and ``ends`` mark the first and the last operation of a transaction. For
-    each record, ``owner`` is the index of its operation, or -1 for a note before the first
-    operation. Only the first ``records`` records of ``view`` are grouped.
+    each record, ``owner`` is the index of its operation, or -1 if no operation has begun yet (for
+    example for a sequence's record, which changes no row). Only the first ``records`` records of
+    ``view`` are grouped.
     """
 
     view: RecordColumns
@@ -149,7 +150,7 @@ def group_operations(
 
 
 def find_last_change(operations: GroupedOperations, records: Longs) -> Longs:
-    """Return the row of the last change before each of these records, which are fragments or pieces."""
+    """Return the row of the change record that each of these fragments or large-object pieces continues."""
     changes = operations.of_role(RecordRole.CHANGE)
     return changes[np.searchsorted(changes, records) - 1]
 
@@ -189,7 +190,10 @@ def _pair(
 def _owners(
     source: TrailBytes, view: RecordColumns, tables: RecordTables, first: Longs, count: int
 ) -> Longs:
-    """Return the operation of each record. Raises DecodeError if a piece does not follow a change of its table."""
+    """Return the index of each record's operation, or -1 if none has begun yet.
+
+    Raises DecodeError if a piece or fragment does not follow a change of its table.
+    """
     rows = np.arange(count)
     if len(first) == count:
         return rows
@@ -218,10 +222,11 @@ def _about(source: TrailBytes, view: RecordColumns, row: int, problem: str) -> E
 
 
 def _transaction_bounds(view: RecordColumns, count: int, first: Longs) -> tuple[Mask, Mask]:
-    """Return masks of the operations that begin and that end a transaction.
+    """Return masks of the operations that begin a transaction and of those that end one.
 
     Every record has an indicator, so an operation begins (or ends) a transaction if one of its
-    records does. A note before an operation counts as one of its records here.
+    records does. A record that is not about rows, such as a sequence's, counts as a record of the
+    next operation here.
     """
     marks = INDICATORS[view.indicator[:count]]
     begins, ends = marks & BEGINS != 0, marks & CLOSES != 0
@@ -279,9 +284,9 @@ def join_fragments(
 
 
 def _check(source: TrailBytes, operations: GroupedOperations, is_continued: Mask) -> None:
-    """Raise DecodeError unless fragments follow all continued records, and only these.
+    """Raise DecodeError unless fragments follow all records with the flag Continued, and only these.
 
-    A continued change may also be followed by the pieces of its large objects.
+    Such a change may also be followed by the pieces of its large objects.
     """
     role = operations.view.role[: operations.records]
     part = (role == RecordRole.CHANGE) | (role == RecordRole.FRAGMENT)

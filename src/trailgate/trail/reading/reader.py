@@ -52,9 +52,10 @@ MOST_RECORDS: Final = 1 << 15  # records per batch: at least as many as a chunk 
 
 @dataclass(frozen=True, slots=True)
 class OperationRecords:
-    """The records of a trail portion that belong to operations, up to record ``cut``, and the tables known after that.
+    """The records of a trail portion that belong to operations, and the tables known after them.
 
-    ``kept[i]`` is the index of record i of ``view`` among all records of the portion. None
+    Only the first ``cut`` records of the portion are included; the others must be read with other
+    tables. ``kept[i]`` is the index of record i of ``view`` among all records of the portion; None
     means that no record was dropped.
     """
 
@@ -80,8 +81,9 @@ def drop_non_operations(
     transaction around it. If a metadata record changes the meaning of a table index, the result
     ends before it.
 
-    Raises DecodeError for a restart inside a transaction: only a reader of the complete file can
-    skip the abandoned records.
+    ``tx_open``: a transaction is open before the first record. Raises DecodeError for a
+    RestartAbend record inside a transaction: only a reader of the complete file can skip the
+    abandoned records.
     """
     cut = len(view)
     # Roles from METADATA on change no rows.
@@ -122,7 +124,11 @@ def _changes(old: TrailTables, new: TrailTables, record: TrailRecord) -> bool:
 
 
 def _check_closed(source: TrailBytes, view: RecordColumns, dropped: Mask, *, tx_open: bool) -> None:
-    """Raise DecodeError if a transaction is open before a restart record."""
+    """Raise DecodeError if a transaction is open before a RestartAbend record.
+
+    ``dropped`` has an item for each record before it, and marks those that are not operations.
+    ``tx_open``: a transaction is open before the first of them.
+    """
     rows = np.flatnonzero(~dropped)
     if len(rows):
         tx_open = bool(view.indicator[rows[-1]] < LAST)
@@ -219,7 +225,11 @@ def _decode_chunk(
     finish: bool,
     give_open: bool,
 ) -> DecodedTrail:
-    """Decode bytes that are few enough for their record offsets to fit in the cache."""
+    """Decode a chunk of a trail, small enough for its record offsets to fit in the CPU cache.
+
+    ``finish`` and ``give_open`` are as for ``decode``. If ``records`` is None, they are found in
+    the bytes.
+    """
     source = context.source
     view = view_records(source, _find(source, finish)) if records is None else records
     blocks: list[ChangeBlock] = []
@@ -257,7 +267,7 @@ def _decode_chunk(
 
 
 def _renumber(blocks: list[ChangeBlock], row: int) -> list[ChangeBlock]:
-    """Renumber the rows of blocks without gaps from ``row`` on, after other blocks were dropped."""
+    """Renumber the operations of a batch's blocks without gaps from ``row`` on, after other blocks were dropped."""
     if len(blocks) == 1:
         return [replace(blocks[0], order=row + np.arange(len(blocks[0])))]
     # A row's new number is its rank among the rows that are left. Example: the blocks have the rows
@@ -268,7 +278,7 @@ def _renumber(blocks: list[ChangeBlock], row: int) -> list[ChangeBlock]:
 
 @dataclass(frozen=True, slots=True)
 class _RecordBatch:
-    """The contents of one batch of records; ``records`` is the number of consumed records.
+    """One batch of trail records, grouped into operations; ``records`` is the number of consumed records.
 
     ``is_cut``: the batch ends early, before a record that redefines a table, and the rest is read
     as the next batch. ``source`` also contains, at its end, the values that were joined from

@@ -116,7 +116,7 @@ def find_user_tokens(source: TrailBytes, areas: Spans) -> NamedTokens | None:
 
 
 def _bounds(source: TrailBytes, starts: Longs, ends: Longs) -> tuple[Longs, Longs]:
-    """Return the offsets of the NULs in these areas, and the area of each."""
+    """Return the offsets of the NULs in these areas of user tokens, and the index of each one's area."""
     low, high = int(starts[0]), int(ends[-1])
     # The area of a NUL is the last one that begins at or before it. Example: areas begin at 10 and
     # 20, and NULs are at 13 and 25: areas 0 and 1.
@@ -127,13 +127,13 @@ def _bounds(source: TrailBytes, starts: Longs, ends: Longs) -> tuple[Longs, Long
 
 
 def _of_pairs(record: Longs, strings: pa.Array) -> NamedTokens:
-    """Return tokens from strings that alternate between names and values."""
+    """Build user tokens from strings that alternate between names and values. ``record`` has the record of each token."""
     even = pa.array(np.arange(0, len(strings), 2))
     return NamedTokens(record, strings.take(even), strings.take(pc.add(even, 1)))
 
 
 def _unread(record: Longs, raw: pa.Array) -> NamedTokens:
-    """Return payloads that do not fit the assumed layout. Each becomes one token, in hex."""
+    """Convert payloads of user tokens that do not fit the assumed layout: each becomes one token, in hex."""
     return NamedTokens(record, pa.array([UNREAD] * len(raw), pa.string()), to_hex(raw, LOWER))
 
 
@@ -148,7 +148,7 @@ def _merge(one: NamedTokens, other: NamedTokens) -> NamedTokens:
 
 
 def _one_by_one(source: TrailBytes, rows: Longs, starts: Longs, ends: Longs) -> NamedTokens:
-    """Parse areas one by one, because some of them do not fit the assumed layout."""
+    """Parse areas of user tokens one by one, because some of them do not fit the assumed layout."""
     record, names, values = [], [], []
     for row, start, end in zip(rows.tolist(), starts.tolist(), ends.tolist(), strict=True):
         payload = source.data[start:end].tobytes()
@@ -218,7 +218,7 @@ class FirstTokens:
 
 @dataclass(frozen=True, slots=True)
 class TokenList:
-    """The tokens of trail records, sorted by group and id: the group, id and payload span of each."""
+    """The GGS tokens of trail records, sorted by group (usually the operation) and id, with their payload spans."""
 
     groups: Longs
     codes: Longs
@@ -237,11 +237,13 @@ def find_token(source: TrailBytes, areas: Spans, code: int) -> FirstTokens:
 
 
 def list_tokens(source: TrailBytes, areas: Spans, groups: Longs) -> TokenList:
-    """List the tokens of the first ``len(groups)`` token areas.
+    """List the GGS tokens in the token areas of trail records.
 
-    If a group repeats an id, its first token is used. ``groups`` is the ascending group of each
-    area; areas of a negative group are skipped. Raises DecodeError for a token that exceeds its
-    area.
+    Only the first ``len(groups)`` areas are read.
+
+    ``groups`` has the group of each area, usually its operation, in ascending order. Areas of a
+    negative group are skipped. If a group repeats an id, its first token is used. Raises
+    DecodeError for a token that exceeds its area.
     """
     # Each token has at least a frame, so there cannot be more.
     room = int(areas.sizes[: len(groups)].sum()) // FRAME
@@ -277,8 +279,9 @@ IS_TEXT.setflags(write=False)
 class CarriedTokens:
     """The text of a token (such as TRANID) for each record: from the record itself, or from an earlier record of its transaction.
 
-    ``nulls`` marks records without a text. The transaction of the first ``leading`` records
-    began in an earlier portion, where its token had the text ``before``.
+    ``nulls`` marks the records for which this portion has no such token. The first ``leading`` of
+    them continue a transaction from an earlier portion, where its token had the text ``before``
+    (None if it had none).
     """
 
     source: TrailBytes
@@ -316,10 +319,11 @@ class CarriedTokens:
 def carry_token_strings(
     source: TrailBytes, view: RecordColumns, before: Mapping[int, str | None], *, is_open: bool
 ) -> list[CarriedTokens]:
-    """Copy tokens from the first record of a transaction to its other records, for each of the ids.
+    """Find the text of tokens such as TRANID for every record: usually only a transaction's first record has them.
 
-    ``before`` maps each id to the text in the transaction that is open before the first record, if
-    ``is_open``. If a transaction begins without the token, its records have none until one has it.
+    A record without the token gets the last one earlier in its transaction, or none. The keys of
+    ``before`` are the ids of the tokens. Its values are the texts in the transaction that is open
+    before the first record, if ``is_open``.
     """
     count, ids = len(view), np.array(list(before), np.int64)
     starts, ends = np.empty(len(ids) * count, np.int64), np.empty(len(ids) * count, np.int64)
@@ -355,7 +359,7 @@ def _strings(source: TrailBytes, starts: Longs, ends: Longs, nulls: Mask | None 
 
 
 def _values(source: TrailBytes, codes: Longs, spans: Spans) -> pa.Array:
-    """Return the text of tokens.
+    """Return the payloads of GGS tokens as text.
 
     Raw bytes, and payloads of ids that are not documented, are returned in hex.
     """
@@ -405,7 +409,7 @@ def build_token_maps(
 
 @dataclass(frozen=True, slots=True)
 class _Maps:
-    """The entries of maps in columns: the operation of each entry, ascending, its key and its value."""
+    """The entries of token maps in columns: the operation of each entry, ascending, its key and its value."""
 
     owner: Longs
     keys: pa.Array
@@ -435,7 +439,11 @@ def _with_user(maps: _Maps, user: NamedTokens, operation: Longs) -> _Maps:
 def build_token_columns(
     source: TrailBytes, tokens: Spans, user: Spans
 ) -> tuple[pa.Array, pa.Array, pa.Array]:
-    """Return the GGS tokens and the user tokens of every record, and the problems with them."""
+    """Return the GGS tokens and the user tokens of every trail record as maps, and the problem of its GGS tokens.
+
+    The problem is null if there is none. User tokens have no problems: a payload that cannot be parsed is
+    returned in hex.
+    """
     count = len(tokens.starts)
     users = _user_maps(source, user, count)
     try:
@@ -458,7 +466,7 @@ def _user_maps(source: TrailBytes, areas: Spans, count: int) -> pa.Array:
 
 
 def _maps_one_by_one(source: TrailBytes, areas: Spans) -> tuple[pa.Array, pa.Array]:
-    """Return the tokens and problems of records one by one, because some of them are damaged."""
+    """Return the GGS tokens of records as maps, and their problems, one by one, because some are damaged."""
     maps, problems = [], []
     for start, end in zip(areas.starts.tolist(), areas.ends.tolist(), strict=True):
         pairs, problem = _pairs(source, start, end)
