@@ -95,7 +95,10 @@ class IdTokens(NamedTuple):
     strings: pa.StringArray
 
     def at(self, row: int, before: str | None, since: int = 0) -> str | None:
-        """Return the text of the last token in rows ``since`` to ``row``, or ``before`` if there is none."""
+        """Return the token's text that applies to a record: that of the last record from ``since`` to ``row`` with the token.
+
+        Returns ``before`` if none of these records has it.
+        """
         place = int(np.searchsorted(self.rows, row, "right")) - 1
         if place < 0 or self.rows[place] < since:
             return before
@@ -127,9 +130,10 @@ class InspectedRecords:
 
     @property
     def bad(self) -> Mask:
-        """Return a mask of the records that have an error of their own.
+        """Return a mask of the records that are damaged or wrong themselves.
 
-        Records with only ``UNENDED`` or ``NOT_READ`` are intact, and not included.
+        Records with only ``UNENDED`` (the transaction before the record has no end) or ``NOT_READ``
+        (readers refuse its type) are intact, and not included.
         """
         bad = np.zeros(len(self), bool)
         for kind, rows in self.faults:
@@ -140,7 +144,7 @@ class InspectedRecords:
         return bad
 
     def note(self, finding_type: FindingType, records: Any) -> None:
-        """Add a fault to records. ``records`` is a mask over all records, or an array of their rows."""
+        """Add a fault to some inspected records. ``records`` is a mask over all records, or an array of their rows."""
         rows = np.asarray(records)
         rows = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
         if len(rows):
@@ -148,7 +152,7 @@ class InspectedRecords:
 
 
 def check_record_data(inspected: InspectedRecords, source: TrailBytes, *, accepted: bool) -> None:
-    """Add the faults of records whose data contradict their record type.
+    """Add the faults of trail records whose data contradict their record type.
 
     With ``accepted``, readers have already decoded the columns, so these are not checked again.
     """
@@ -250,7 +254,7 @@ def count_unfinished_records(view: RecordColumns) -> int:
 def inspect_records(
     source: TrailBytes, view: RecordColumns, *, accepted: bool = False
 ) -> InspectedRecords:
-    """Check trail records and return them with their faults.
+    """Check each trail record, and return the records with their faults.
 
     Never raises an error for damaged records.
 
@@ -316,7 +320,7 @@ def _check_names(inspected: InspectedRecords, names: RecordNames) -> None:
 
 
 def _ids(source: TrailBytes, token: FirstTokens) -> tuple[IdTokens, Longs]:
-    r"""Return the text of a token in each record that has it, and the rows whose text is not UTF-8.
+    r"""Return the text of a token such as LOGCSN in each record that has it, and the rows whose text is not UTF-8.
 
     Text that is not UTF-8 is returned with escapes, such as ``a\xff``. Records with damaged tokens
     are skipped.
@@ -430,7 +434,11 @@ def _is_defined(tables: KnownTables, number: int) -> bool:
 def _with_record(
     inspected: InspectedRecords, source: TrailBytes, row: int, known: KnownTables
 ) -> KnownTables:
-    """Return the tables known after a metadata record. An unreliable record becomes a fault."""
+    """Return the tables known after the metadata record at ``row``. Adds a fault if the record is unreliable.
+
+    A record is unreliable if it is damaged or of an unknown type, and a reference also if metadata
+    records before it may be missing.
+    """
     try:
         record = decode_record(source.data, int(inspected.view.offsets[row]), order=source.order)
         tables = known.tables.with_record(record)
@@ -500,7 +508,10 @@ def csn_sort_key(csn: str) -> tuple[int, int | str]:
 
 
 def check_csns(inspected: InspectedRecords, last: str | None) -> None:
-    """Add a fault for each CSN that is lower than the previous one. ``last`` is the CSN before these records."""
+    """Add a fault for each CSN that is lower than the previous one. ``last`` is the CSN before these records.
+
+    CSNs of different forms, such as digits and other text, are not compared.
+    """
     rows, strings = inspected.csn
     if not len(rows):
         return

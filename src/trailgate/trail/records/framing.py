@@ -170,9 +170,9 @@ def _bad_frame(data: Octets, offset: int, problem: str) -> DecodeError:
 
 
 def as_slice(rows: Longs) -> Longs | slice:
-    """Convert the row numbers 0, 1, ... n-1 to a slice, which copies nothing.
+    """Convert the row numbers 0, 1, ... n-1 to a slice, so that selecting the rows copies nothing.
 
-    Other row numbers are returned unchanged.
+    Other row numbers are returned unchanged. The numbers must ascend, without repeating one.
     """
     return slice(len(rows)) if len(rows) and rows[-1] == len(rows) - 1 else rows
 
@@ -228,7 +228,7 @@ NOT_EXTENDED = CopyOrigins(np.zeros(0, np.int64), np.zeros(0, np.int64))
 
 @dataclass(frozen=True, slots=True)
 class TrailBytes:
-    """The bytes of a portion of a trail file. ``base`` is its offset in the file.
+    """The bytes of a portion of a trail file, with their byte order. ``base`` is the portion's offset in the file.
 
     ``buffer`` and ``data`` are the same bytes for Arrow and for numpy. ``charset`` is Python's name
     for the character set of strings. ``origins`` maps bytes that were copied to the end of the data

@@ -31,7 +31,10 @@ VARIABLE_HEAD: Final = 4  # null indicator and u16 length, before a value of var
 
 @dataclass(frozen=True, slots=True)
 class TrailCells:
-    """The encoded values of one column: the offset of each null indicator, and the length of each value with it."""
+    """The encoded values of one column of a trail: the offset of each null indicator, and the length of each value.
+
+    The length includes the null indicator.
+    """
 
     source: TrailBytes
     table: str
@@ -113,7 +116,7 @@ class CellWriter(Protocol):
         """Add the size of each record's cell to ``sizes``. Raises EncodeError if a value is too long."""
 
     def write(self, body: Octets, places: Longs, following: int) -> None:
-        """Write the cells.
+        """Write the cells of the column into the records that are being built in ``body``.
 
         ``places`` are the offsets of the cells; they are advanced to the ends of the cells.
 
@@ -140,9 +143,9 @@ class TrailValueCodec(NamedTuple):
 def decode_leniently(
     decode: Callable[[TrailCells], pa.Array], cells: TrailCells
 ) -> tuple[pa.Array, pa.Array | None]:
-    """Decode a column's trail values.
+    """Decode a column's trail values even if some are bad: a bad value becomes null.
 
-    Returns them and the problem of each (null if it is good), or None if all are good.
+    Returns the values, and the problem of each (null for a good value) or None if all are good.
 
     A decoder reports only the first bad value, so ever smaller parts are tried: half as many values
     after a failure, twice as many after a success. One bad value among n costs about two decodings

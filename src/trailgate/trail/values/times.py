@@ -41,7 +41,7 @@ ZONE_AT: Final = 21  # bytes of the null indicator and a date time to the second
 
 
 def datetime_width(column: Column) -> int:
-    """Return the number of bytes of a column's date times."""
+    """Return the number of bytes of a column's date times in a trail."""
     return column.external_length
 
 
@@ -116,7 +116,7 @@ def _ascii(cells: TrailCells, nulls: Mask) -> pa.Array:
 
 
 def encode_zoned(target: CellTarget, column_values: RecordValues) -> CellWriter:
-    """Encode date times with a zone, without padding. NULL is a bare FF FF."""
+    """Encode date times with a zone as trail values without padding. NULL is a bare FF FF."""
     column_values = column_values.for_records()
     values = column_values.values
     form = pc.match_substring_regex(values, ZONED.replace(":", " ", 1)).fill_null(True)

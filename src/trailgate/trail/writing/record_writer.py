@@ -50,9 +50,9 @@ AUDIT_RBA: Final = 0
 
 
 class _CarriedToken(NamedTuple):
-    """A token with values from a column of the operations.
+    """A token (LOGCSN or TRANID) whose text is in a column of the operations, not in their token maps.
 
-    ``shown`` marks the records that get the token.
+    ``shown`` marks the records that get the token: the first of each transaction.
     """
 
     code: int
@@ -63,7 +63,8 @@ class _CarriedToken(NamedTuple):
 class TokenAreas:
     """Writes the token areas of a group's records.
 
-    ``sizes`` are the sizes of the areas with their frames.
+    ``sizes`` are the sizes of the areas with their frames, ``ggs_sizes`` and ``user_sizes`` those
+    of the tokens in T and U without frames.
 
     ``lengths`` are the lengths of the records' data, which RECORDLENGTH tokens contain.
     """
@@ -206,7 +207,7 @@ def make_image_writer(group: TrailRecordGroup) -> ImageWriter:
 
 
 def header_times(group: TrailRecordGroup) -> Longs:
-    """Return the times for the headers of the group's records."""
+    """Return the IO times for the headers of the group's records, in microseconds since Julian Date 0.0."""
     times: Longs = group.block.op_ts[group.rows] + JULIAN_EPOCH
     return times
 
