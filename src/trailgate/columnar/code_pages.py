@@ -117,9 +117,10 @@ def decode_with_page(raw: bytes, page: CodePage) -> str:
 
 
 def decode_values(raw: pa.BinaryArray, page: CodePage) -> pa.StringArray:
-    """Decode byte strings as `decode_with_page` decodes one.
+    """Decode a column of byte strings with a code page. A value that is not valid in the page becomes "".
 
-    Byte strings of equal length are decoded together.
+    If all values have the same length, they are decoded together, otherwise once per distinct
+    value.
     """
     begins, data = byte_view(raw)
     sizes = np.diff(begins)
@@ -139,7 +140,7 @@ def strings(data: bytes | npt.NDArray[np.uint8], lengths: Longs) -> pa.Array:
 
 
 def from_codes(codes: npt.NDArray[np.uint16], kept: Mask) -> pa.Array:
-    """Convert each row of UTF-16 codes to text. Codes that the mask ``kept`` does not mark are skipped.
+    """Convert each row of a code page's UTF-16 codes to text. Codes that the mask ``kept`` does not mark are skipped.
 
     A code c from 0xD800 to 0xDFFF is not a surrogate here, but stands for a text of two units:
     number c - 0xD800 of `PairSequences`.
@@ -175,12 +176,18 @@ def mask_or_none(mask: Mask) -> Mask | None:
 
 
 def decode_each(matrix: Octets, decode: Callable[[bytes], str]) -> DecodedText:
-    """Decode each row of bytes with a function that is called once per distinct value."""
+    """Decode each row of a byte matrix with a function that is called once per distinct value.
+
+    A row for which it raises UnicodeError is bad.
+    """
     return decode_distinct(fixed_rows(matrix), decode)
 
 
 def decode_distinct(raws: pa.BinaryArray, decode: Callable[[bytes], str]) -> DecodedText:
-    """Decode byte strings without nulls with a function that is called once per distinct value."""
+    """Decode byte strings without nulls with a function that is called once per distinct value.
+
+    A value for which it raises UnicodeError is bad.
+    """
     # Data files repeat values, so the slow codec is called once per distinct value.
     encoded = raws.dictionary_encode()
     rows: list[str | None] = []
@@ -198,7 +205,10 @@ def decode_distinct(raws: pa.BinaryArray, decode: Callable[[bytes], str]) -> Dec
 
 
 def encode_each(values: pa.Array, page: str, encode: Callable[[str], bytes]) -> pa.Array:
-    """Encode each string with a function that is called once per distinct value."""
+    """Encode each string of a column with a function that is called once per distinct value.
+
+    Raises EncodeError, which names the code page ``page``, if the function raises UnicodeError.
+    """
     encoded = values.dictionary_encode()
     results: list[bytes] = []
     for number, text in enumerate(encoded.dictionary.to_pylist()):
@@ -220,7 +230,10 @@ def unencodable_error(page: str, text: str, row: int) -> EncodeError:
 
 @dataclass(frozen=True, slots=True)
 class SingleBytePage:
-    """A page of 256 characters, one per byte value."""
+    """A code page of one byte per character, such as cp037: ``characters[b]`` is the character of byte b.
+
+    It is ``NONE`` if the byte has none. ``sizes[b]`` is the size of the character in UTF-8, or 0.
+    """
 
     name: str
     characters: str
@@ -245,7 +258,7 @@ class SingleBytePage:
 
     @property
     def codes(self) -> npt.NDArray[np.uint16]:
-        """The Unicode code point of each byte value."""
+        """The Unicode code point of each byte's character."""
         return np.array([ord(c) for c in self.characters], np.uint16)
 
     def plain(self, matrix: Octets, *, left: bool = False, right: bool = False) -> pa.Array | None:
@@ -301,7 +314,7 @@ class SingleBytePage:
 
 
 def _table(name: str) -> bytes:
-    """Read a table that ``tools/code_pages.py`` has written."""
+    """Read a table of code pages that ``tools/code_pages.py`` has written."""
     # importlib.resources would import zipfile and tempfile: 10 ms of each command.
     data = pkgutil.get_data("trailgate", f"reference/code_pages/{name}")
     if data is None:
@@ -360,7 +373,11 @@ def _pair_of(page: str) -> Mapping[str, bytes]:
 
 
 def _parts(text: str, pairs: Mapping[str, bytes]) -> Iterator[str]:
-    """Yield the characters of a text. A character and its mark are one part if they share a pair of bytes."""
+    """Split a text into the parts that a double-byte page encodes: characters, or a letter with its combining mark.
+
+    The two are one part if they share a pair of bytes in the page; ``pairs`` maps its parts to
+    bytes.
+    """
     at = 0
     while at < len(text):
         width = 2 if text[at : at + 2] in pairs else 1
@@ -370,7 +387,7 @@ def _parts(text: str, pairs: Mapping[str, bytes]) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class DoubleBytePage:
-    """Two bytes per character without shifts, for DBCS fields."""
+    """A code page of two bytes per character without shifts, for DBCS fields."""
 
     name: str
 
@@ -405,7 +422,7 @@ class DoubleBytePage:
 
 @dataclass(frozen=True, slots=True)
 class MixedPage:
-    """A page of single bytes, and of byte pairs between shift-out and shift-in."""
+    """A code page of single bytes, and of byte pairs between shift-out (0E) and shift-in (0F)."""
 
     name: str
     single: SingleBytePage
@@ -438,7 +455,7 @@ class MixedPage:
         return DecodedText(values, bad)
 
     def _shift(self, matrix: Octets) -> DecodedText:
-        """Decode rows that have shifts."""
+        """Decode rows of a mixed page that have shifts."""
         # Example: A 0E 42 C1 42 C2 0F B. ``last`` is the column of the last shift at or before each byte:
         # -1 1 1 1 1 1 6 6. A byte is ``double`` after a shift-out, and the ``first`` of its pair at an odd
         # distance from it. Kept are single bytes and the first bytes of pairs.
@@ -611,7 +628,7 @@ def _decode_together(page: SingleBytePage, values: pa.BinaryArray) -> DecodedTex
 
 
 def _decode_separately(page: CodePage, values: pa.BinaryArray) -> DecodedText:
-    """Decode each distinct value."""
+    """Decode a binary column with a code page, one distinct value after the other."""
     if isinstance(page, CodecPage):
         return decode_distinct(values, lambda raw: raw.decode(page.name))
     encoded = values.dictionary_encode()

@@ -167,9 +167,7 @@ def _window(data: Octets) -> Octets:
 
 @cache
 def _regular(dialect: DelimitedDialect) -> regular_fields.RegularDialect | None:
-    """Convert a dialect to the form for the fast scanner.
-
-    Return None if only the slow scanner can handle it.
+    """Convert a dialect of delimited text to the form for the fast scanner, or return None if it cannot scan it.
 
     The slow scanner is needed for longer tokens, for escaped delimiters, and if two tokens have a
     byte in common.
