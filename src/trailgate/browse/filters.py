@@ -55,7 +55,7 @@ class RowKeys:
     keys: tuple[RowKey, ...]
 
     def held_by(self, block: ChangeBlock) -> Mask:
-        """Return a mask of the operations on this row.
+        """Return a mask of the block's operations on this row.
 
         An operation is on the row if its key, before or after, is a key that the row had at the
         position of the operation.
@@ -106,7 +106,10 @@ def key_texts(block: ChangeBlock, image: tuple[StateColumn, ...]) -> tuple[pa.Ar
 class OperationFilters:
     """The filters of operations in a page's address.
 
-    Times are microseconds since 1970, and both bounds are included.
+    Times are microseconds since 1970, and both bounds are included. ``kinds`` are letters of
+    operation types, such as "IU". Text filters that are "" and filters that are None exclude
+    nothing. ``column``, ``match`` and ``text`` are one filter, of values; without ``column`` all
+    are searched.
     """
 
     tables: TablePatterns | None = None
@@ -183,7 +186,7 @@ class OperationFilters:
         return bool(self.text) or self.match != CONTAINS
 
     def may_be_in(self, span: IndexSpan, tables: int | None) -> bool:
-        """Return whether a span may contain matching operations, without decoding it.
+        """Return whether a span of the index may contain matching operations, without decoding it.
 
         ``tables`` are the bits of the chosen tables (``TrailIndex.bits``), or None for all tables.
         """
@@ -248,7 +251,7 @@ class OperationFilters:
         return found
 
     def _matches(self, column: Column, image: StateColumn, rows: int) -> Mask:
-        """Return a mask of the rows of one image whose value matches."""
+        """Return a mask of the rows whose value of a column, in one image, matches the filter of values."""
         logged = ~image.is_missing(rows)
         if self.match == NULL:
             return logged & as_mask(pc.is_null(image.values))
@@ -320,9 +323,9 @@ def _tables(text: str) -> TablePatterns | None:
 
 
 def _time(text: str) -> int | None:
-    """Parse a time as microseconds since 1970, or return None for an empty text.
+    """Parse a time of the filters as microseconds since 1970, or return None for an empty text.
 
-    Raises OptionError.
+    A time without a zone is in UTC. Raises OptionError if the text is not an ISO time.
     """
     if not text:
         return None
@@ -340,12 +343,12 @@ def _is_one_of(codes: Octets, letters: str) -> Mask:
 
 
 def _is_equal(values: pa.Array | None, rows: int, wanted: str) -> Mask:
-    """Return a mask of the rows whose value is ``wanted``. If ``values`` is None, no row is selected."""
+    """Return a mask of the rows whose value is ``wanted``. If there is no such column (None), no row is selected."""
     return np.zeros(rows, bool) if values is None else as_mask(pc.equal(values, wanted))
 
 
 def _has_token(tokens: pa.Array | None, rows: int, wanted: str) -> Mask:
-    """Return a mask of the rows with the ``wanted`` token, ignoring case.
+    """Return a mask of the operations with the ``wanted`` token, ignoring case.
 
     ``NAME=TEXT`` selects tokens of this name whose value contains the text. ``TEXT`` without "="
     selects tokens with this name, or with a value that contains the text.

@@ -85,9 +85,9 @@ class IndexSpan:
     It is the bytes ``start`` to ``end`` of the file ``number``. ``first`` is the number of
     operations before the span. ``tables`` and ``kinds`` have one bit for each table and operation
     type that occurs. ``times`` are the earliest and the latest time. ``csns`` are a lower and an
-    upper bound of the CSNs, or None if CSNs descend in the span. ``state`` is the state of the
-    reader before the span, with which its records can be decoded. ``begins`` states whether a
-    transaction begins in the span.
+    upper bound of the CSNs (None if no CSN is known), or None if CSNs descend in the span.
+    ``state`` is the state of the reader before the span, with which its records can be decoded.
+    ``begins`` states whether a transaction begins in the span.
     """
 
     number: int
@@ -298,7 +298,7 @@ class TrailIndex:
         return any(one.severity is Severity.ERROR for one in self.findings)
 
     def _holds(self, finding: Finding) -> bool:
-        """Return whether a finding still applies.
+        """Return whether a finding of the check still applies.
 
         If the trail has grown since, an incomplete end is no longer a finding.
         """
@@ -354,7 +354,7 @@ class TrailIndex:
         return TrailPosition(min(later), 0) if later else None
 
     def file_named(self, name: str) -> TrailFile | None:
-        """Return the indexed trail file with a name, or None."""
+        """Return the indexed trail file whose path ends with ``name``, or None."""
         for facts in self.files:
             if facts.file.path.endswith(name):
                 return facts.file
@@ -462,7 +462,7 @@ class TrailIndex:
         self.bytes_read += view.end
 
     def _state_after(self, step: CheckedChunk) -> ReaderState:
-        """Return the state for decoding the records after a chunk."""
+        """Return the state of the reader after a chunk, from which the records after it can be decoded."""
         is_open, last = step.followed.is_open, self.transactions.open
         return replace(
             self._state,
@@ -492,7 +492,7 @@ class TrailIndex:
         return names, of_table
 
     def _count_tables(self, step: CheckedChunk, names: list[str], counted: _Counted) -> None:
-        """Add the counts of a chunk to the totals of its tables."""
+        """Add the counts of a chunk to the totals of the index's tables."""
         histograms = []
         for at, name in enumerate(names):
             # A name that occurs only in other records is not listed as a table yet.
@@ -515,7 +515,7 @@ class TrailIndex:
             self._add_versions(step)
 
     def _add_versions(self, step: CheckedChunk) -> None:
-        """Store the table definitions that are new in a chunk."""
+        """Store the table definitions that a chunk's metadata records changed or added, with their positions."""
         for index, known in step.tables.tables.items():
             if known.table is None or self._defined.get(index) is known:
                 continue
@@ -527,7 +527,7 @@ class TrailIndex:
                 totals.versions.append((place, known.table))
 
     def _follow(self, step: CheckedChunk, number: int, extents: TransactionExtents) -> None:
-        """Add the transactions of a chunk."""
+        """Add the transactions of a chunk to the index: their ids, statistics and abandoned spans."""
         # Transaction 0 of a chunk is the one that continues from the chunk before, if any; the
         # others begin at `firsts`.
         starts = np.append([0], step.followed.firsts)
@@ -577,7 +577,7 @@ def _exists(file: TrailFile) -> bool:
 
 
 def _first_ids(step: CheckedChunk, ids: IdTokens) -> TransactionIds:
-    """Return the first id of each transaction of a chunk."""
+    """Return the first id (TRANID or CSN) of each transaction of a chunk that has one."""
     numbers = step.followed.number[ids.rows]
     # the first row of each run of equal transaction numbers
     at = np.flatnonzero(np.diff(numbers, prepend=-1))
@@ -605,12 +605,15 @@ class _Counted:
 
     @property
     def timely(self) -> tuple[int, int]:
-        """The earliest and the latest time within the bounds."""
+        """The earliest and the latest time of operations within ``EARLIEST`` and ``LATEST``."""
         return int(self.earliest.min()), int(self.latest.max())
 
 
 def _count_chunk(step: CheckedChunk, of_table: Longs, tables: int) -> _Counted:
-    """Count the operations of a chunk. ``of_table`` is the index of each record's table, or -1."""
+    """Count the operations of a chunk by table, type, transaction and time.
+
+    ``of_table`` is the index of each record's table, or -1; there are ``tables`` tables.
+    """
     view, followed = step.found.view, step.followed
     # count_records writes its results into these arrays
     kind, slot = np.empty((2, len(view)), np.int64)

@@ -90,7 +90,7 @@ class TransactionStatistics:
     open: IndexedTransaction | None = None
 
     def follow(self, begins: TransactionBegins, extents: TransactionExtents) -> None:
-        """Count the transactions that end in a chunk, and keep the last transaction if it is still open."""
+        """Count the transactions of a chunk except the last one, which is kept because it may continue in the next chunk."""
         counts = extents.operations
 
         def made(number: int) -> IndexedTransaction:
@@ -127,7 +127,7 @@ class TransactionStatistics:
             self.open = None
 
     def _add(self, ended: list[IndexedTransaction], sizes: Longs, durations: Longs) -> None:
-        """Count transactions. ``ended`` contains the candidates for the lists of the longest."""
+        """Count ended transactions by their sizes and durations. ``ended`` are the candidates for the lists of the longest."""
         if not len(sizes):
             return
         self.count += len(sizes)
@@ -143,7 +143,7 @@ class TransactionStatistics:
 
 
 def _largest(values: Longs, kept: list[IndexedTransaction], measure: str) -> list[int]:
-    """Return the indexes of the values that are large enough for ``kept``, a list of the longest transactions.
+    """Return the indexes of the sizes or durations that are large enough for ``kept``, a list of the longest transactions.
 
     ``measure`` is the attribute by which the list is sorted, such as "duration".
     """

@@ -165,7 +165,12 @@ class SheetResult:
 
 
 class Workbench:
-    """The files that the command ``trailgate browse`` names for the workbench."""
+    """The files that the command ``trailgate browse`` names for the workbench.
+
+    ``properties`` is a file, ``messages`` a folder of messages to choose from, and ``save_to`` the
+    folder to which properties may be written; each may be None. ``copybooks`` are the files that
+    the properties name.
+    """
 
     def __init__(
         self,
@@ -253,7 +258,7 @@ class Workbench:
         return str(path)
 
     def _text(self, path: str) -> str:
-        r"""Return a file's text.
+        r"""Read a properties file as text.
 
         Bytes that are not UTF-8 become ``\xHH`` escapes, which properties allow.
         """
@@ -401,7 +406,7 @@ class _Examined:
         self.errors: list[TrailgateError] = []
 
     def run(self) -> SheetResult:
-        """Run all steps, and return the results and the errors with their positions."""
+        """Examine the sheet in all steps, and return the results, and the errors with their positions."""
         try:
             self._run()
         except TrailgateError as error:
@@ -436,7 +441,7 @@ class _Examined:
         self._parse(capture, messages, body)
 
     def _properties(self) -> Properties:
-        """Parse the properties. A line with an error is recorded and then treated as empty."""
+        """Parse the properties. An error is recorded, and its line is then treated as empty."""
         lines = self.sheet.properties.split("\n")
         while len(self.errors) < FAULTS:
             try:
@@ -450,7 +455,7 @@ class _Examined:
         return Properties(())
 
     def _lines(self) -> dict[str, int]:
-        """Map each rule to its line number in the properties.
+        """Map each XML rule to its line number in the properties.
 
         A rule's line is `RULE.match=...` if the rule has one, otherwise `RULE.type=...`.
         """
@@ -554,7 +559,7 @@ class _Examined:
 
 
 def _between(raw: bytes) -> str:
-    """Decode the bytes between fields."""
+    """Decode the bytes between the fields of a message."""
     return raw.decode(errors="replace").replace("\r\n", "\n")
 
 
@@ -572,7 +577,7 @@ class SheetOperation:
 
 
 def _operation(row: dict[str, Any], capture: Capture) -> SheetOperation:
-    """Convert a row of operations for the page."""
+    """Convert a row of the operations table, parsed from the message, for the workbench page."""
     before, after = (dict(row[name] or ()) for name in ("before", "after"))
     kind = row["op_type"]
     cells = tuple(
@@ -592,7 +597,7 @@ def _operation(row: dict[str, Any], capture: Capture) -> SheetOperation:
 
 
 def _side(image: Mapping[str, str | None], name: str) -> ShownValue:
-    """Return a value of an image for the page."""
+    """Return the value of column ``name`` in an image as the page shows it."""
     return show_value(image[name]) if name in image else MISSING
 
 
