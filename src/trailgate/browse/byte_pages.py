@@ -44,7 +44,7 @@ PIECES: Final = 1500  # elements on a page
 
 @dataclass(frozen=True, slots=True)
 class BytePiece:
-    """Consecutive bytes of a dump with one meaning.
+    """Consecutive bytes of a record's dump that have one meaning.
 
     ``number`` counts the pieces of the page from 0, and ``offset`` is that of the first byte in the
     file. ``bad`` states whether the bytes are damaged.
@@ -57,7 +57,7 @@ class BytePiece:
 
     @property
     def style(self) -> str:
-        """The CSS class for the colour of the bytes."""
+        """The CSS class for the colour of the bytes in a record's dump."""
         return "damage" if self.bad else f"c{self.number % COLOURS}"
 
 

@@ -91,7 +91,7 @@ class RowsFile(NamedTuple):
 def write_rows(
     kind: str, rows: Callable[[], AbstractContextManager[pa.RecordBatchReader]]
 ) -> RowsFile:
-    """Write rows to an unnamed temporary file, which the caller closes.
+    """Write rows to download to an unnamed temporary file, which the caller closes.
 
     ``kind`` is the format, such as "csv". ``rows()`` is a context manager that opens the rows to
     read.

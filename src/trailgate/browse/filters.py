@@ -81,7 +81,7 @@ class RowKeys:
 
 
 def key_columns(block: ChangeBlock) -> tuple[Column, ...]:
-    """Return the columns of a table's key, or () if it has none."""
+    """Return the key columns of the table of a block, or () if it has no key."""
     return tuple(column for column in block.table.columns if column.key)
 
 
@@ -129,7 +129,7 @@ class OperationFilters:
 
     @classmethod
     def of(cls, query: Mapping[str, str], csn: str) -> Self:
-        """Parse the filters in a page's address. Raises OptionError if they are invalid.
+        """Parse the filters of operations in a page's address. Raises OptionError if they are invalid.
 
         ``csn`` is a CSN of the trail, or "" if none is known. CSNs that cannot be compared with it
         are invalid.
@@ -230,7 +230,7 @@ class OperationFilters:
         return passing
 
     def _has_value(self, block: ChangeBlock) -> Mask:
-        """Return a mask of the operations with the wanted value, before or after.
+        """Return a mask of the operations that pass the filter of values, before or after.
 
         Only the chosen column is searched, or all columns if none is chosen. A value that cannot be
         decoded counts as a match.
@@ -263,7 +263,7 @@ class OperationFilters:
 
 
 def filters_of(index: TrailIndex, query: Mapping[str, str]) -> OperationFilters:
-    """Parse the filters in a page's address.
+    """Parse the filters in a page's address, and check that the column of the filter exists.
 
     Raises OptionError if they are invalid, or if none of the chosen tables has the column.
     """

@@ -51,7 +51,7 @@ class TrailGrowth:
 
     @property
     def rate(self) -> float:
-        """The number of operations per second that were added recently."""
+        """The number of operations per second that were added to the growing trail recently."""
         if len(self.looks) < 2:
             return 0.0
         seconds = self.looks[-1][0] - self.looks[0][0]

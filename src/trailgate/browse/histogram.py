@@ -67,7 +67,7 @@ class TimeHistogram:
             self.first = begin
 
     def _widen(self) -> None:
-        """Change the bins to the next width."""
+        """Change the histogram's bins to the next width, and add up their counts."""
         before, self.width = self.width, wider(self.width)
         if self.first is None:
             return

@@ -109,7 +109,7 @@ class IndexSpan:
 
     @property
     def stop(self) -> TrailPosition:
-        """The position of the span's end."""
+        """The position of the end of the index span, after its last record."""
         return TrailPosition(self.number, self.end)
 
 
@@ -125,7 +125,7 @@ class TableTotals:
 
     @property
     def operations(self) -> int:
-        """The number of operations on the table."""
+        """The number of the table's operations in the index."""
         return int(self.kinds.sum())
 
 
@@ -216,7 +216,7 @@ class TrailIndex:
         self._stop.set()
 
     def build(self) -> None:
-        """Read the trail once and fill the index.
+        """Read the trail once and build the index.
 
         Damage becomes findings; an error that ends the reading becomes ``problem``.
 
@@ -656,6 +656,6 @@ def _count_chunk(step: CheckedChunk, of_table: Longs, tables: int) -> _Counted:
 
 
 def _present(numbers: Longs) -> list[int]:
-    """Return the distinct values of small non-negative numbers."""
+    """Return the distinct values in an array of small non-negative numbers, ascending."""
     values: list[int] = np.flatnonzero(np.bincount(numbers)).tolist()
     return values

@@ -86,7 +86,7 @@ class MatchSummary:
     lock: Lock = field(default_factory=Lock)
 
     def is_complete(self, index: TrailIndex) -> bool:
-        """Return whether the matches in all indexed operations are counted."""
+        """Return whether the operations that pass the filters are counted in the complete index."""
         return index.ends_at(self.reached)
 
     def count_on(self, index: TrailIndex, seconds: float) -> None:

@@ -74,7 +74,7 @@ class ShownCell:
 
     @property
     def changed(self) -> bool:
-        """Whether an update changed the value of this column."""
+        """Whether an update changed the value of this column, so that a page shows both values."""
         return self.before is not None and self.after is not MISSING
 
     @property
@@ -155,7 +155,7 @@ class OperationSearch:
     damage: bool = False  # whether damaged bytes are shown as rows
 
     def run(self) -> SearchResult:
-        """Search the trail, and return the matching operations.
+        """Search the trail for one page of operations that pass the filters.
 
         At least one span is searched, even if that takes longer than the limit.
         """

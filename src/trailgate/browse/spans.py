@@ -131,7 +131,7 @@ def _parts(
 
 
 def _begins(view: RecordColumns) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """Return the rows at which an operation may begin.
+    """Return the rows of a span's records at which an operation may begin.
 
     Excluded are later pieces of a long record, and the after image that follows the before image of
     an update.

@@ -83,7 +83,7 @@ def month_numbers(times: Longs) -> Longs:
 
 @cache
 def _months_of_days() -> Longs:
-    """Return the number of each day's month, from 1970-01-01 on."""
+    """Return the month number of each day from 1970-01-01 on."""
     return np.arange(LAST_DAY).astype("M8[D]").astype("M8[M]").astype(np.int64) + FIRST_MONTH
 
 
@@ -127,7 +127,7 @@ def bar_edges(begin: int, end: int, width: BinWidth, most: int) -> list[int]:
 
 
 def _covering(begin: int, end: int, step: int) -> range:
-    """Return multiples of ``step`` seconds that cover a time range.
+    """Return the multiples of ``step`` seconds that cover a time range, as edges of a chart's bars.
 
     The first is at or before ``begin``, and the last at or after ``end`` (both in microseconds).
     """

@@ -48,7 +48,7 @@ class TransactionExtent:
 
     @property
     def operations(self) -> int:
-        """The number of operations in the transaction."""
+        """The number of operations of the transaction that were counted so far."""
         return self.counts.total()
 
     @property
@@ -103,7 +103,7 @@ class TransactionExtent:
 
 
 def _position(batch: ChangeBatch, row: int) -> TrailPosition:
-    """Return the position of an operation of a batch."""
+    """Return the trail position of the operation at ``row`` of a batch."""
     block = next(one for one in batch.blocks if row in one.order)
     at = int(np.flatnonzero(block.order == row)[0])
     return TrailPosition(*parse_position(block.position[at].as_py()))

@@ -53,7 +53,7 @@ class IndexedTransaction:
 
 
 class TransactionIds(NamedTuple):
-    """The ids of the transactions in a chunk of records.
+    """The ids (TRANID or CSN) of the transactions in a chunk of records.
 
     ``numbers`` are the numbers of the transactions that have an id, ascending, and ``strings`` are
     their ids.
@@ -63,7 +63,7 @@ class TransactionIds(NamedTuple):
     strings: list[str]
 
     def of(self, number: int) -> str:
-        """Return the id of a chunk's transaction, or "" if it has none."""
+        """Return the id of the transaction with this number in the chunk, or "" if it has none."""
         at = int(np.searchsorted(self.numbers, number))
         known = at < len(self.numbers) and self.numbers[at] == number
         return self.strings[at] if known else ""
@@ -120,7 +120,7 @@ class TransactionStatistics:
         self.open = made(final) if counts[final] else None
 
     def finish(self, *, is_open: bool) -> None:
-        """Count the last transaction of the trail, unless it is open."""
+        """Count the last transaction that was followed, unless it is open (``is_open``)."""
         last = self.open
         if last is not None and not is_open:
             self._add([last], np.array([last.operations]), np.array([last.duration]))

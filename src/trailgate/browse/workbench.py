@@ -134,7 +134,7 @@ class SheetFault:
 
 @dataclass(frozen=True, slots=True)
 class TextRun:
-    """A piece of the message with its colour and its meaning.
+    """A piece of the workbench's message with its colour and its meaning.
 
     Bytes between fields have no colour and no meaning.
     """
@@ -198,7 +198,7 @@ class Workbench:
         return self.properties or self.messages or NEW
 
     def read(self) -> Sheet:
-        """Read the page's fields from the current files.
+        """Read the fields of the workbench page from the current files.
 
         The message is the first one of the folder.
         """
@@ -495,7 +495,7 @@ class _Examined:
         )
 
     def _fault(self, error: TrailgateError) -> SheetFault:
-        """Locate an error on the page: its input field, line and column."""
+        """Locate an error on the workbench page: its input field, line and column."""
         where = error.where
         source = where.source or (MESSAGE if where.offset is not None or where.record else "")
         place = replace(where, source=None, message=None, line=None, column=None, offset=None)
@@ -539,7 +539,7 @@ class _Examined:
         return "", ""
 
     def _runs(self, damaged: frozenset[int]) -> tuple[TextRun, ...]:
-        """Split the message into fields and the bytes between them."""
+        """Split the workbench's message into fields and the bytes between them. ``damaged`` are the offsets of bad fields."""
         records = self.found.view.records
         body, at, runs = self.sheet.body if records else b"", 0, []
         for record in records:
@@ -565,7 +565,7 @@ def _between(raw: bytes) -> str:
 
 @dataclass(frozen=True, slots=True)
 class SheetOperation:
-    """An operation parsed from the message, formatted for the page."""
+    """An operation parsed from the workbench's message, formatted for the page."""
 
     kind: str
     table: str
@@ -602,7 +602,7 @@ def _side(image: Mapping[str, str | None], name: str) -> ShownValue:
 
 
 def examine_sheet(bench: Workbench, sheet: Sheet) -> SheetResult:
-    """Run the capture that the page describes on its message.
+    """Run the capture that the workbench page describes on its message.
 
     Errors become faults in the result.
     """

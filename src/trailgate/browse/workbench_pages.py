@@ -29,7 +29,7 @@ TOO_LARGE: Final = f"the workbench accepts at most {POSTED >> 20} MB"
 
 @dataclass(frozen=True, slots=True)
 class WorkbenchPage:
-    """Answers requests to the workbench.
+    """Answers HTTP requests to the workbench.
 
     ``around`` contains the template values that all pages have.
     """

@@ -76,7 +76,7 @@ _NUMBERED: Final = re.compile(r"^(?:x-?)?(?:ebcdic|ccsid|ibm|cp)*0*(\d+)$")
 
 
 class DecodedText(NamedTuple):
-    """The characters of decoded rows.
+    """The text of rows that a code page has decoded.
 
     Rows marked in ``bad`` are null: their bytes are not characters of the code page.
     """
@@ -99,11 +99,11 @@ class CodePage(Protocol):
         ...
 
     def decode(self, matrix: Octets) -> DecodedText:
-        """Decode each row of a byte matrix to characters."""
+        """Decode each row of a byte matrix with the code page."""
         ...
 
     def encode(self, values: pa.Array) -> pa.Array:
-        """Encode each text as bytes.
+        """Encode each string as bytes of the code page.
 
         Raises EncodeError for a character that the code page does not have; `where.record` is the
         row.
@@ -171,7 +171,7 @@ def mask_as_null(values: pa.Array, nulls: Mask | None) -> pa.Array:
 
 
 def mask_or_none(mask: Mask) -> Mask | None:
-    """Return the mask, or None if it marks no row."""
+    """Return a mask of bad rows, or None if it marks no row."""
     return mask if mask.any() else None
 
 
@@ -253,7 +253,7 @@ class SingleBytePage:
 
     @property
     def blank(self) -> bytes:
-        """The page's byte for a blank."""
+        """The single-byte page's byte for a blank."""
         return bytes([self.characters.index(" ")])
 
     @property
@@ -262,7 +262,7 @@ class SingleBytePage:
         return np.array([ord(c) for c in self.characters], np.uint16)
 
     def plain(self, matrix: Octets, *, left: bool = False, right: bool = False) -> pa.Array | None:
-        """Decode rows of single bytes, trimmed on the left or right.
+        """Decode rows with a single-byte page, trimmed on the left or right, if all bytes are characters.
 
         Returns None if any byte is not a character.
         """
@@ -283,7 +283,7 @@ class SingleBytePage:
         return pa.StringArray.from_buffers(rows, pa.py_buffer(offsets), pa.py_buffer(text))
 
     def decode(self, matrix: Octets, *, left: bool = False, right: bool = False) -> DecodedText:
-        """Decode rows of single bytes, trimmed on the left or right."""
+        """Decode rows with a single-byte page, trimmed on the left or right."""
         values = self.plain(matrix, left=left, right=right)
         if values is not None:
             return DecodedText(values)
@@ -293,7 +293,7 @@ class SingleBytePage:
         return DecodedText(mask_as_null(self.plain(filled, left=left, right=right), bad), bad)
 
     def encode(self, values: pa.Array) -> pa.Array:
-        """Encode strings with one byte per character.
+        """Encode strings with a single-byte page: one byte per character.
 
         Raises EncodeError for a character that the page does not have; `where.record` is the row.
         """
@@ -406,7 +406,7 @@ class DoubleBytePage:
         return DecodedText(mask_as_null(from_codes(codes, np.ones(codes.shape, bool)), bad), bad)
 
     def encode(self, values: pa.Array) -> pa.Array:
-        """Encode strings with two bytes per character.
+        """Encode strings with a double-byte page: two bytes per character.
 
         Raises EncodeError for a character that the page does not have; `where.record` is the row.
         """
@@ -434,11 +434,11 @@ class MixedPage:
 
     @property
     def blank(self) -> bytes:
-        """The single byte of a blank."""
+        """The mixed page's byte for a blank, which is a single byte."""
         return self.single.blank
 
     def decode(self, matrix: Octets) -> DecodedText:
-        """Decode rows of single bytes and shifted byte pairs. Shifts are not characters."""
+        """Decode rows with a mixed page: single bytes and shifted byte pairs. Shifts are not characters."""
         shifted = ((matrix == SHIFT_OUT) | (matrix == SHIFT_IN)).any(axis=1)
         if not shifted.any():
             return self.single.decode(matrix)
@@ -477,7 +477,7 @@ class MixedPage:
         return DecodedText(mask_as_null(from_codes(codes, kept), bad), bad)
 
     def encode(self, values: pa.Array) -> pa.Array:
-        """Encode strings, with shifts around double-byte characters.
+        """Encode strings with a mixed page, with shifts around double-byte characters.
 
         Raises EncodeError for a character that the page does not have; `where.record` is the row.
         """
@@ -531,7 +531,7 @@ class CodecPage:
 
     @property
     def blank(self) -> bytes:
-        """The codec's bytes of a blank."""
+        """The bytes of a blank in Python's codec."""
         return " ".encode(self.name)
 
     def decode(self, matrix: Octets) -> DecodedText:

@@ -61,7 +61,7 @@ class UnbalancedQuotesError(DecodeError):
 
 @dataclass(frozen=True, slots=True)
 class DelimitedDialect:
-    """The delimiters of delimited text, each of one or more bytes.
+    """A dialect of delimited text: its field and line delimiters, quotes and escapes, each of one or more bytes.
 
     ``quote_escaped`` is the escaped form of a quote within quotes; None means a doubled quote.
     ``others_escaped`` are the escaped forms of delimiters, for example a backslash and a comma: the
@@ -101,12 +101,12 @@ class DelimitedFields:
 
     @property
     def first(self) -> Longs:
-        """The index of each record's first field."""
+        """The index of the first field of each record of delimited text."""
         return self.bounds[:-1]
 
     @cached_property
     def count(self) -> Longs:
-        """The number of fields in each record."""
+        """The number of fields in each record of delimited text."""
         return np.diff(self.bounds)
 
 

@@ -84,7 +84,7 @@ def _first_bad(
 
 
 def checksums(data: Any, starts: Longs, ends: Longs) -> list[int]:
-    """Return the CRC-32 of each value data[starts[i]:ends[i]]."""
+    """Return the CRC-32 checksum of each value data[starts[i]:ends[i]]."""
     view = memoryview(data)
     return [
         zlib.crc32(view[begin:end])

@@ -75,7 +75,7 @@ def gather_measured(
 
 
 def build_binary_column(offsets: Offsets, data: Octets, nulls: Mask, *, text: bool) -> pa.Array:
-    """Build a binary or string column from its parts.
+    """Build an Arrow binary or string column from its offsets, bytes and a mask of the nulls.
 
     ``nulls`` may be empty. ``data`` may be longer than the values: the extra bytes (``SPARE``) let
     loops read complete words at the end.

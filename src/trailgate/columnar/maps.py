@@ -195,7 +195,7 @@ def _pick(items: pa.Array, slots: Longs) -> tuple[pa.StringArray | None, Mask | 
 
 
 def merge_maps(first: pa.MapArray, second: pa.MapArray) -> pa.MapArray:
-    """Merge two maps per row.
+    """Merge two columns of maps row by row.
 
     If both have the same key, the value of the second map is used. A null map has no entries.
     """

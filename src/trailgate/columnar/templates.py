@@ -138,7 +138,7 @@ class MeasuredRows:
 def measure_templates(
     pieces: Sequence[RowPiece], rows: int, escapes: EscapeTable = AS_IT_IS
 ) -> MeasuredRows:
-    """Measure the rows that consist of these template pieces.
+    """Measure the rows of text that consist of these template pieces, before they are written.
 
     Raises EncodeError, with the row in ``where.record`` and the column in ``where.field``, for a
     value that the format cannot contain.

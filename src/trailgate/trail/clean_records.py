@@ -122,7 +122,7 @@ class CleanRecords:
         *,
         finish: bool,
     ) -> CleanRecordCounts | None:
-        """Return the counts of the complete records of a portion, or None to leave it to other checks.
+        """Count the clean records of a trail's portion, or return None if all must be checked by `trail.record_checks`.
 
         The result is None if a record is not clean, if there is no complete operation, or if the
         CSN before the portion is not a number of at most 18 digits. After such a portion, up to 15
@@ -170,7 +170,10 @@ class CleanRecords:
         return _counts(data, order, totals, types, state) if totals[kernels.RECORDS] else None
 
     def _add(self, data: Octets, order: ByteOrder, offset: int) -> None:
-        """Add the name of the record at an offset, whose header is valid, to the loop's tables."""
+        """Add the name area of the record at an offset, and its table's widths, to the tables of the loop over clean records.
+
+        The record's header must be valid.
+        """
         indexed = int(data[offset + 9]) & BY_TABLE
         start = offset + NAME_AT
         name_end = offset + 2 * FRAME + order.number(data[offset + 6 : offset + 8].tobytes())
@@ -218,7 +221,7 @@ class CleanRecords:
         return known.table or defined
 
     def _make_room(self, name: int, columns: int) -> kernels.NamedTables:
-        """Return the loop's tables with room for a name of ``name`` bytes and ``columns`` more columns."""
+        """Return the tables of the loop over clean records with room for a name of ``name`` bytes and ``columns`` more columns."""
         number, names = self._count, self._names
         room: dict[str, Any] = {}
         used = int(names.ends[number - 1]) if number else 0

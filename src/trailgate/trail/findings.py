@@ -172,7 +172,7 @@ class Finding:
 
 
 class FindingCollector:
-    """Collects the findings of a check.
+    """Collects the findings of a check of a trail.
 
     Of each type it keeps the first ``REPORTED`` in each file, and only counts the others.
     """
@@ -193,7 +193,7 @@ class FindingCollector:
         return max(0, REPORTED - self._counts[file, finding_type])
 
     def skip(self, file: str, finding_type: str, count: int) -> None:
-        """Count findings of a type without listing them."""
+        """Count findings of a type in a file without listing them."""
         self._counts[file, finding_type] += count
 
     def result(self) -> tuple[Finding, ...]:

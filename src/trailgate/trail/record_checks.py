@@ -361,7 +361,7 @@ def _check_fields(inspected: InspectedRecords) -> None:
 
 @dataclass(frozen=True, slots=True)
 class KnownTables:
-    """The table definitions known at one position of a trail file.
+    """The table definitions that a check knows at one position of a trail file.
 
     ``lost`` means that metadata records before this position may be missing. Table references are
     then unreliable: each takes the next free index (trail format §5.3), so one lost record shifts

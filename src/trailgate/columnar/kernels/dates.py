@@ -89,7 +89,7 @@ def read_integers(
 
 
 class LayoutTables(NamedTuple):
-    """The layouts of a date format.
+    """The layouts of a date format as arrays, for the kernels that parse times.
 
     ``layouts`` has ``LAYOUT`` numbers per layout: its length; the first and the end index of its
     fields, then of its literals; the index of its first literal that allows only one byte; and the
@@ -269,7 +269,7 @@ def read_iso_parts(data: Octets, begin: int, width: int, part: Longs) -> bool:
 
 @inner
 def is_pair(data: Octets, at: int) -> bool:
-    """Return whether two bytes are digits."""
+    """Return whether the two bytes at an offset are digits, as in a part of a time."""
     return bool(data[at] - DIGIT < 10 and data[at + 1] - DIGIT < 10)
 
 
@@ -310,7 +310,7 @@ def pair_at(data: Octets, begin: int, offset: int, otherwise: np.uint64) -> np.u
 
 @inner
 def read_two(data: Octets, at: int) -> int:
-    """Return the number of the two digits at an offset."""
+    """Return the number of the two digits at an offset, such as the month of a time."""
     return 10 * (np.int64(data[at]) & 15) + (np.int64(data[at + 1]) & 15)
 
 
@@ -322,7 +322,7 @@ def read_pair(digits: np.uint64) -> int:
 
 @inner
 def shift(digits: np.uint64, place: int) -> np.uint64:
-    """Return a word with two digits moved to byte ``place``."""
+    """Move the two digits of a part of a time to byte ``place`` of a word of ISO text."""
     return digits << np.uint64(8 * place)
 
 
@@ -480,7 +480,7 @@ def write_iso(part: Longs, iso: Octets, to: int, size: int) -> bool:
 
 @inner
 def write_two(out: Octets, to: int, number: int) -> None:
-    """Write a number as two digits."""
+    """Write a part of a time as two digits."""
     rest = np.uint32(number)
     tens = rest // np.uint32(10)
     out[to] = ZERO + tens

@@ -482,7 +482,7 @@ def copy_fields(
     bases: Longs,
     out: Octets,
 ) -> None:
-    """Copy the values that ``measure_fields`` has measured.
+    """Copy the values of delimited text that ``measure_fields`` has measured to Arrow columns.
 
     The values of the i-th of ``columns`` begin at out[bases[i]]. Each column has ``SPARE`` more
     bytes after its values.
@@ -655,7 +655,7 @@ def code_fields(
 
 @inner
 def first_word(data: Octets, begin: int, size: int) -> np.uint64:
-    """Return the first eight bytes of a text, padded with zeros."""
+    """Return the first eight bytes of a field's text, padded with zeros, to hash and compare it."""
     if begin + 8 <= len(data):
         word = load8(data, begin)
         if size < 8:

@@ -328,7 +328,7 @@ def write_time(value: int, marks: Octets, trimmed: bool, out: Octets, to: int) -
 
 @inner
 def digits(number: int, out: Octets, to: int, width: int) -> None:
-    """Write a number with ``width`` digits."""
+    """Write a part of a time as a number with ``width`` digits."""
     rest = np.uint32(number)
     for place in range(width - 1, -1, -1):
         quotient = rest // np.uint32(10)

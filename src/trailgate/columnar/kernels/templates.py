@@ -60,7 +60,7 @@ class ValueArrays(NamedTuple):
 
 
 class WrittenBytes(NamedTuple):
-    """The bytes to write besides values: literals and replacements.
+    """The bytes of a template's rows besides values: literals, and replacements of special bytes.
 
     ``strings`` has the bytes of all literals and 32 more. The replacement of byte b begins at
     replacements[replacement_at[b]].

@@ -106,7 +106,7 @@ class ByteArea:
     order: ByteOrder
 
     def part(self, start: int, end: int | None = None) -> ByteArea:
-        """Return the bytes [start, end) of the area as a smaller area."""
+        """Return the bytes [start, end) of this area of a trail as a smaller area."""
         return ByteArea(self.raw[start:end], self.offset + start, self.order)
 
     def number(self, start: int, width: int) -> int:
@@ -121,7 +121,7 @@ class ByteArea:
         level: int = 0,
         role: ByteRole = ByteRole.STRUCTURE,
     ) -> tuple[ExplainedBytes, ...]:
-        """Explain all bytes of the area as one part. Returns no part if the area is empty."""
+        """Explain all bytes of this area of a trail as one part. Returns no part if the area is empty."""
         if not self.raw:
             return ()
         return (
@@ -132,7 +132,7 @@ class ByteArea:
 def explain_tokens(
     area: ByteArea, path: Path, explain: Callable[[ExplainedToken, ByteArea], ExplainedToken]
 ) -> Iterator[Part]:
-    """Explain the tokens that fill an area.
+    """Explain the tokens that fill an area of a file header or record.
 
     ``path`` are the ids of the tokens around the area. ``explain`` gets each token, with its
     payload as the only part, and its payload as an area; it returns the token with its parts
@@ -158,7 +158,7 @@ def bytes_of_part(part: Part) -> bytes:
 
 
 def find_problems(part: Part) -> Iterator[ExplainedBytes]:
-    """Yield the explained bytes in a part that have a problem."""
+    """Yield the explained bytes in a part of a trail that have a problem."""
     if isinstance(part, ExplainedBytes):
         if part.problem:
             yield part

@@ -97,7 +97,7 @@ def detect_header_order(data: bytes) -> ByteOrder | None:
 
 
 def explain_header(data: bytes, order: ByteOrder) -> ExplainedToken:
-    """Explain the file header at the beginning of ``data``.
+    """Explain every byte of the file header at the beginning of ``data``.
 
     ``order`` must be an order in which its trailer is valid.
     """

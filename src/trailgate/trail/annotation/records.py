@@ -289,7 +289,7 @@ MOVED_FIELDS: Final = (
 def explain_record(
     raw: bytes, offset: int, order: ByteOrder, *, oracle: bool = False
 ) -> ExplainedToken:
-    """Explain a record whose frame and trailer are valid.
+    """Explain every byte of a record whose frame and trailer are valid.
 
     Problems within it are part of the result.
 

@@ -94,7 +94,7 @@ class Redactor:
         return self._replacements[part.role](part.raw)
 
     def _replace_unknown(self, raw: bytes, around: ExplainedToken, metadata: bool) -> bytes:
-        """Replace bytes of an unknown layout.
+        """Replace bytes of an unknown layout in a redacted trail.
 
         Returns zeros for a token, and raises UnredactableRecordError for data. The data of metadata
         records are copied unless names are replaced, because they contain no values.
@@ -180,7 +180,7 @@ class Redactor:
         )
 
     def _stream(self, raw: bytes, size: int) -> bytes:
-        """Return ``size`` pseudo-random bytes that depend only on the key and on ``raw``."""
+        """Return ``size`` pseudo-random bytes that depend only on the redaction key and on ``raw``."""
         return hashlib.shake_128(self._key + raw).digest(size)
 
 
@@ -218,12 +218,12 @@ def _characters(text: str, stream: bytes) -> Iterator[bytes]:
 
 
 def _is_metadata(element: ExplainedToken) -> bool:
-    """Return whether a record is a metadata record."""
+    """Return whether an explained record is a metadata record."""
     raw = bytes_of_part(element)
     return len(raw) > IO_TYPE_AT and raw[IO_TYPE_AT] == IO_METADATA
 
 
 def record_type_name(element: ExplainedToken) -> str:
-    """Return the name of a record's type, as messages show it."""
+    """Return the name of an explained record's type, as messages of ``trailgate redact`` show it."""
     raw = bytes_of_part(element)
     return type_name(raw[IO_TYPE_AT]) if len(raw) > IO_TYPE_AT else "record"

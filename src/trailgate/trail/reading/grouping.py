@@ -81,7 +81,7 @@ def names_match(
 
 @dataclass(frozen=True, slots=True)
 class GroupedOperations:
-    """The operations in consecutive trail records.
+    """Consecutive trail records, grouped into operations.
 
     For each operation, ``first`` is the row in ``view`` of its first record. ``after`` is the row
     of the record with its after image: the second record of an update of two records, otherwise the
@@ -104,7 +104,7 @@ class GroupedOperations:
         return len(self.first)
 
     def of_role(self, role: RecordRole) -> Longs:
-        """Return the rows of the grouped records that have this role."""
+        """Return the rows of the grouped trail records that have this role."""
         if self.view.only_changes and role != RecordRole.CHANGE:
             return np.zeros(0, np.int64)
         return np.flatnonzero(self.view.role[: self.records] == role)

@@ -69,11 +69,11 @@ class ReadSelection:
     lenient: bool = False
 
     def has_table(self, name: str) -> bool:
-        """Return whether the operations of a table are decoded."""
+        """Return whether the selection has the operations of a table, so that they are decoded."""
         return self.tables is None or self.tables.fits(name)
 
     def has_column(self, column: Column) -> bool:
-        """Return whether the values of a column are decoded."""
+        """Return whether the selection has the values of a column, so that they are decoded."""
         return self.columns is None or column.name.casefold() in self.columns
 
 

@@ -212,7 +212,7 @@ class FirstTokens:
 
     @property
     def rows(self) -> Longs:
-        """The indexes of the token areas that contain the token."""
+        """The indexes of the token areas in which the token was found."""
         return np.flatnonzero(self.spans.starts >= 0)
 
 
@@ -291,7 +291,7 @@ class CarriedTokens:
     before: str | None
 
     def take(self, rows: Longs) -> pa.Array:
-        """Return the token's texts for some records, which must ascend."""
+        """Return the carried token's text for each of some trail records, whose rows must ascend."""
         chosen = as_slice(rows)
         spans, nulls = self.spans.take(chosen), self.nulls[chosen]
         strings = _strings(self.source, spans.starts, spans.ends, nulls)
@@ -302,7 +302,7 @@ class CarriedTokens:
         return pa.concat_arrays([pa.array([self.before] * leading), strings.slice(leading)])
 
     def at(self, row: int) -> str | None:
-        """Return the token's text for one record."""
+        """Return the carried token's text for one trail record, or None."""
         # These continue a transaction from before the first record.
         if row < self.leading:
             return self.before

@@ -35,7 +35,7 @@ class UnreadableBytes:
 
     @property
     def size(self) -> int:
-        """Return the number of unreadable bytes."""
+        """Return the number of unreadable bytes of the trail file."""
         return self.end - self.start
 
     @property

@@ -86,7 +86,7 @@ class RecordToken:
 
 @dataclass(frozen=True, slots=True)
 class TrailRecord:
-    """One trail record with all its parts.
+    """One trail record, decoded completely: its header fields, name, data, tokens and other parts.
 
     ``partition`` to ``record_count`` are the fields of GHDR (trail format §5).
 

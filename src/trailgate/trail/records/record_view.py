@@ -93,7 +93,7 @@ class RecordColumns:
 
     @cached_property
     def only_changes(self) -> bool:
-        """Return whether all records are changes, which is the usual case."""
+        """Return whether all of the parsed trail records are changes, which is the usual case."""
         return bool((self.role == _CHANGE).all())
 
     @cached_property
@@ -118,7 +118,7 @@ class RecordColumns:
 
     @cached_property
     def readable(self) -> Mask:
-        """Return a mask of the records whose header can be read."""
+        """Return a mask of the trail records whose header can be read."""
         if not self.has_problems:
             return np.ones(len(self), bool)
         readable: Mask = self.problems & UNREADABLE == 0
@@ -161,7 +161,7 @@ class RecordColumns:
         return int(self.offsets[stop]) if stop < len(self) else self.end
 
     def move(self, by: int) -> RecordColumns:
-        """Return the same records with all offsets in the data increased by ``by``."""
+        """Return the same trail records with all offsets increased by ``by``, for data that begin earlier."""
         return replace(
             self,
             offsets=self.offsets + by,
@@ -173,12 +173,12 @@ class RecordColumns:
         )
 
     def spans(self, row: int) -> tuple[int, int]:
-        """Return the start and end offset of one record."""
+        """Return the start and end offset of the trail record at ``row``."""
         start = int(self.offsets[row])
         return start, start + int(self.lengths[row])
 
     def headers(self, data: Octets, order: ByteOrder) -> Structs:
-        """Return the fixed headers of records as structs.
+        """Return the fixed headers of the trail records as an array of structs.
 
         A record that is too short for a header gets zeros.
         """

@@ -70,7 +70,7 @@ def indicator_marks(indicators: Octets, apart: Mask) -> Octets:
 
 
 def record_marks(view: RecordColumns, indicators: Octets) -> Octets:
-    """Return the transaction marks of records.
+    """Convert the indicators of trail records to transaction marks.
 
     ``indicators`` are their TransInd bytes; bytes other than 0 to 3 count as unknown.
     """

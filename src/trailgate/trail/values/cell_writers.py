@@ -43,7 +43,7 @@ NO_STATES: Final = np.zeros(0, np.uint8)
 
 
 def cell_states(column_values: RecordValues) -> Octets:
-    """Return the state (present, NULL or missing) of each value for the kernels, or an empty array if all values are present."""
+    """Return the state (present, NULL or missing) of each value to write, or an empty array if all values are present."""
     if not column_values.values.null_count and column_values.missing is None:
         return NO_STATES
     nulls = column_values.values.is_null().to_numpy(zero_copy_only=False)
@@ -207,7 +207,7 @@ class WordCells:
 
 
 def _least(column_values: RecordValues, size: int) -> int:
-    """Return the minimum size of a cell in each record.
+    """Return the minimum size of a column's cell in each record to write.
 
     It is 0 if some records have no cell of the column.
     """

@@ -201,7 +201,7 @@ def count_columns_used(source: TrailBytes, areas: Spans) -> int:
 
 
 def decode_numbered(cells: TrailCells) -> pa.Array:
-    """Decode the values of an undefined column by their appearance.
+    """Decode the trail values of an undefined column by their appearance.
 
     An indicator FF FF is NULL, whatever bytes follow it.
     """
@@ -220,7 +220,7 @@ def decode_numbered(cells: TrailCells) -> pa.Array:
 
 
 def check_numbered(cells: TrailCells) -> Mask:
-    """Return a mask of an undefined column's NULL values.
+    """Check the null indicators of an undefined trail column. Returns a mask of the NULL values.
 
     Raises DecodeError for a value without a null indicator.
     """

@@ -127,7 +127,7 @@ def decode_strings(values: pa.BinaryArray, charset: str) -> pa.StringArray:
 
 
 def encode_strings(values: pa.StringArray, charset: str) -> pa.BinaryArray:
-    """Encode strings in a character set for a trail.
+    """Encode strings in a trail's character set.
 
     Null stays null. Raises EncodeError for a character that the character set does not have.
     """

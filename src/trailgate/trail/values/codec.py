@@ -48,7 +48,7 @@ class TrailCells:
             raise self.error(problem, int(np.argmin(good)))
 
     def error(self, problem: str, row: int) -> DecodeError:
-        """Build a DecodeError about one encoded value."""
+        """Build a DecodeError about one encoded trail value."""
         start = int(self.starts[row])
         span = (start, start + int(self.lengths[row]))
         error = self.source.error(problem, span, table=self.table)
@@ -65,7 +65,7 @@ class CellTarget:
     order: ByteOrder = ByteOrder.BIG
 
     def error(self, problem: str, value: str | bytes = b"") -> EncodeError:
-        """Build an EncodeError about one value of the column."""
+        """Build an EncodeError about one value that a trail cell cannot contain."""
         raw = value.encode() if isinstance(value, str) else value
         where = Where(table=self.table, field=self.column.name, raw=raw or None)
         return EncodeError(problem, where=where)
@@ -113,7 +113,7 @@ class CellWriter(Protocol):
     """The minimum size of a cell, or 0 if some records have none."""
 
     def measure(self, sizes: Longs) -> None:
-        """Add the size of each record's cell to ``sizes``. Raises EncodeError if a value is too long."""
+        """Add the size of the column's cell in each record to ``sizes``. Raises EncodeError if a value is too long."""
 
     def write(self, body: Octets, places: Longs, following: int) -> None:
         """Write the cells of the column into the records that are being built in ``body``.

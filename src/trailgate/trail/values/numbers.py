@@ -28,7 +28,7 @@ NULL_INTEGER_IS_ZEROS: Final = True
 
 
 def number_width(column: Column) -> int:
-    """Return the number of bytes of a column's binary numbers."""
+    """Return the number of bytes of a column's binary numbers in a trail."""
     return column.type_row.width or 8
 
 

@@ -381,7 +381,7 @@ def check_variable(
 
 @inner
 def _big_word(data: Octets, at: int) -> np.uint64:
-    """Return the eight bytes at an offset as a big-endian number."""
+    """Return the eight bytes at an offset as a big-endian number, as trail integers are stored."""
     word = load8(data, at)
     # Swap neighbouring bytes, then neighbouring pairs, then halves: 01 02 03 04 05 06 07 08 becomes
     # 02 01 04 03 06 05 08 07, then 04 03 02 01 08 07 06 05, then 08 ... 01.

@@ -94,7 +94,7 @@ def decode_zoned(cells: TrailCells) -> pa.Array:
 
 
 def check_zoned(cells: TrailCells) -> Mask:
-    """Return a mask of the NULL date times with a zone.
+    """Check the lengths of a trail's date times with a zone. Returns a mask of the NULLs.
 
     Raises DecodeError for a value that is too long or too short.
     """

@@ -238,7 +238,7 @@ def copy_bytes(body: Octets, at: int, data: Octets, start: int, size: int) -> No
 
 @inner
 def four_bytes(head: Octets) -> np.uint64:
-    """Return four bytes as a little-endian word."""
+    """Return the four bytes of a cell's head as a little-endian word."""
     word = np.uint64(0)
     for byte in range(4):
         word |= np.uint64(head[byte]) << np.uint64(8 * byte)

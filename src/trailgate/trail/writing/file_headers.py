@@ -68,7 +68,7 @@ def encode_file_start(
 
 
 def encode_metadata(definitions: Definitions, trail_format: TrailFormat, time: int) -> bytes:
-    """Encode the metadata records of the database and of all tables, with ``time`` as their IO time."""
+    """Encode the metadata records at the start of a trail file: of the database and of all tables, with the IO time ``time``."""
     records = make_metadata_records(definitions, trail_format, time)
     return b"".join(map(encode_record, records))
 
@@ -76,7 +76,7 @@ def encode_metadata(definitions: Definitions, trail_format: TrailFormat, time: i
 def make_metadata_records(
     definitions: Definitions, trail_format: TrailFormat, time: int
 ) -> list[TrailRecord]:
-    """Build the metadata records of the database and of all tables.
+    """Build the metadata records at the start of a trail file: of the database and of all tables.
 
     Raises EncodeError if a definition does not fit in a record, or if there are too many tables.
     """

@@ -85,7 +85,7 @@ def write_lengths(body: Octets, places: Longs, lengths: Longs, big: bool) -> Non
 
 @kernel(writes=("body", "places"))
 def write_trailers(body: Octets, places: Longs, lengths: Longs, big: bool) -> None:
-    """Write the trailer Z of each record, which repeats its length."""
+    """Write the trailer Z of each trail record, which repeats its length."""
     for record in range(len(places)):
         write_frame(body, places[record], TRAILER, RECORD_INFO, lengths[record], big)
         places[record] += FRAME
@@ -192,5 +192,5 @@ def write_long(body: Octets, at: int, number: int, big: bool) -> None:
 
 @inner
 def write_frame(body: Octets, at: int, code: int, info: int, size: int, big: bool) -> None:
-    """Write the frame of a token: id, info and length."""
+    """Write the frame of a trail token: id, info and length."""
     store4(body, at, np.uint64(code | info << 8 | ordered_half(size, big) << 16))

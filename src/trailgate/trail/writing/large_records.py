@@ -80,7 +80,7 @@ class FragmentWriter:
         self.sizes = np.array([len(record) for record in self.records], np.int64)
 
     def write(self, body: Octets, places: Longs) -> None:
-        """Write the long records.
+        """Write the long trail records with their fragments.
 
         ``places`` are their offsets; they are advanced to the ends of the last fragments.
         """
@@ -217,7 +217,7 @@ LARGE_BYTES: Final[Mapping[TypeFamily, Callable[[Column, pa.Array], pa.Array]]] 
 
 @dataclass(frozen=True, slots=True)
 class LargeValues:
-    """The large values to write for one column of an image.
+    """The large values of one column of an image, to write as pieces after their records.
 
     ``rows`` are the rows of the large values. ``values`` has the bytes of all rows of the column.
     """
@@ -342,7 +342,7 @@ class PieceWriter:
         return replace(self.group, trans_ind=split)
 
     def write(self, body: Octets, places: Longs) -> None:
-        """Write the piece records.
+        """Write the piece records of large values.
 
         ``places`` are the ends of the records that they belong to; they are advanced to the ends of
         the pieces.

@@ -115,21 +115,21 @@ class TableReference:
 
     @property
     def area(self) -> bytes:
-        """The name area of the record header."""
+        """The name area in the header of the records to write."""
         if self.index is None:
             return self.table.encode() + b"\0"
         return self.order.raw(self.index, 2)
 
     @property
     def partition(self) -> int:
-        """The partition byte of the record header."""
+        """The partition byte in the header of the records to write, which states how they name their table."""
         return FIELD_COMP if self.index is None else FIELD_COMP | BY_TABLE
 
 
 def make_table_reference(
     table: Table, trail_format: TrailFormat, definitions: Definitions
 ) -> TableReference:
-    """Build the reference by which records name a table.
+    """Build the reference by which written trail records name a table.
 
     Raises EncodeError if the format needs a table index but the table has none.
     """
@@ -143,7 +143,7 @@ def make_table_reference(
 
 
 class RecordImages(Enum):
-    """Which images a written record has: before, after or both."""
+    """The images that a written trail record has: before, after, both or none."""
 
     BEFORE = auto()
     AFTER = auto()
@@ -170,7 +170,7 @@ class TrailRecordGroup:
     first: Mask  # the record is the first of its transaction
 
     def take(self, records: Longs) -> TrailRecordGroup:
-        """Return the group's records at these indexes."""
+        """Select some of the group's records to write."""
         return replace(
             self,
             rows=self.rows[records],
@@ -182,7 +182,7 @@ class TrailRecordGroup:
 
     @property
     def image_letter(self) -> int:
-        """The BeforeAfter byte of the group's records."""
+        """The BeforeAfter byte of the records to write: "B" if they have only a before image."""
         return BEFORE_IMAGE if self.images is RecordImages.BEFORE else AFTER_IMAGE
 
     @property

@@ -61,7 +61,7 @@ class _CarriedToken(NamedTuple):
 
 
 class TokenAreas:
-    """Writes the token areas of a group's records.
+    """Writes the token areas (T and U) of a group's trail records.
 
     ``sizes`` are the sizes of the areas with their frames, ``ggs_sizes`` and ``user_sizes`` those
     of the tokens in T and U without frames.
@@ -119,7 +119,7 @@ class ImageWriter:
                 self.cells.append(cells)
 
     def write(self, body: Octets, places: Longs, following: int = 0) -> None:
-        """Write the cells of the group's images.
+        """Write the cells of one image of each of the group's trail records.
 
         ``places`` are their offsets; they are advanced to the ends of the images.
 
@@ -143,7 +143,7 @@ def _cell_writer(group: TrailRecordGroup, index: int, column_values: RecordValue
 
 
 class RecordWriter:
-    """Writes a group's records with all their parts.
+    """Writes a group's trail records with all their parts.
 
     ``sizes`` are their sizes, which may exceed the limit of a record.
     """
@@ -160,7 +160,7 @@ class RecordWriter:
         self.sizes = head_size(group) + data_area + self.tokens.sizes + FRAME
 
     def write(self, body: Octets, places: Longs) -> None:
-        """Write the group's records.
+        """Write the group's trail records, part by part.
 
         ``places`` are their offsets; they are advanced to the ends of the records.
         """

@@ -185,7 +185,7 @@ def _digits(number: int) -> int:
 
 @inner
 def _write_number(body: Octets, at: int, number: int) -> int:
-    """Write a number's digits and a NUL. Return the offset after them."""
+    """Write the value of a length token: a number's digits and a NUL. Return the offset after them."""
     end = at + _digits(number)
     body[end] = 0
     for digit_at in range(end - 1, at - 1, -1):

@@ -118,7 +118,7 @@ class OperationTokens:
             self._refuse(int(rows[bad]), int(lengths[bad]))
 
     def write_ggs(self, body: Octets, places: Longs, rows: Longs) -> None:
-        """Write the GGS tokens of each operation.
+        """Write the GGS tokens in the token map of each record's operation.
 
         ``places`` are their offsets; they are advanced to the ends of the tokens.
         """
@@ -135,7 +135,7 @@ class OperationTokens:
         )
 
     def write_user(self, body: Octets, places: Longs, rows: Longs, lengths: Longs) -> None:
-        """Write the user tokens of each operation.
+        """Write the user tokens in the token map of each record's operation.
 
         ``places`` are their offsets; they are advanced to the ends of the tokens.
         """

@@ -83,7 +83,7 @@ class UpdateFormat(NamedValues):
 @check_calls
 @dataclass(frozen=True, slots=True)
 class TrailFormat:
-    """The format in which a trail is written.
+    """The format in which a trail is written: its level, byte order and form of updates.
 
     Raises OptionError for a combination that its level does not support.
     """

@@ -101,7 +101,7 @@ class _Writer:
         self.sizes = records.sizes if pieces is None else records.sizes + pieces.sizes
 
     def write(self, body: Octets, places: Longs) -> None:
-        """Write the records. ``places`` are their offsets."""
+        """Write the group's records and their pieces. ``places`` are the records' offsets."""
         self.records.write(body, places)
         if self.pieces is not None:
             self.pieces.write(body, places)
