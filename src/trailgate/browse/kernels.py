@@ -1,4 +1,4 @@
-"""Kernels that count the records of a chunk by table, operation type, transaction and time."""
+"""Kernels that count the records of a trail's chunk by table, operation type, transaction and time, for the index."""
 
 from __future__ import annotations
 

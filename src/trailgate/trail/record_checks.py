@@ -1,4 +1,4 @@
-"""Check many records at once, without raising errors: headers, parts, names, columns, tokens, transactions.
+"""Check many trail records at once, without raising errors: headers, parts, names, columns, tokens, transactions.
 
 `inspect_records` starts from a view of the records (`trail.records.record_view`) and reports every
 record that a reader would reject (`trail.records.record_problems`), and more: wrong column lists,

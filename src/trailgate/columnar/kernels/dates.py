@@ -119,7 +119,7 @@ def read_times(
     iso: Octets,
     wrong: Mask,
 ) -> int:
-    """Parse times. Return the first row that is not a time, or whose digits do not fit in the ISO text, or -1.
+    """Parse times of a date format. Return the first row that is not a time, or whose digits do not fit in the ISO text, or -1.
 
     A value is read by the first layout with the same length, digits, letters and literals. Blanks
     around a value are ignored. 24:00:00 is midnight of the next day. If ``size`` is not 0, ISO text

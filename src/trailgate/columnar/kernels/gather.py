@@ -115,7 +115,7 @@ def pair_values(
     placed: Offsets,
     out: Octets,
 ) -> int:
-    """Join the values of two columns row by row, with a byte between. Return the total size, or ``OUTSIDE``.
+    """Join the values of two string columns row by row, with a byte between. Return the total size, or ``OUTSIDE``.
 
     ``placed`` becomes the Arrow offsets, with one item more than rows. ``out`` has ``SPARE`` more
     bytes than the result.

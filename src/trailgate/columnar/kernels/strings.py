@@ -141,13 +141,13 @@ def flow_strings(
     trimmed: Octets,
     fits: Octets,
 ) -> int:
-    """Lay out each row's strings in lines of ``width``. Return the number of rows that do not fit.
+    """Lay out each row's strings in lines of ``width``, of which ``indent`` are used before the first string of a line.
 
-    Row r has the strings starts[r] to starts[r + 1] - 1, with their widths in ``sizes``. For each
-    string, ``before`` becomes its separator from the string before it: ``JOINED`` (none),
-    ``SPACED`` or ``BROKEN`` (a new line). ``trimmed`` marks the string that ends a row's first
-    line. ``fits`` is 0 for a row that does not fit: a string is longer than a line, or its size is
-    unknown (-1).
+    Returns the number of rows that do not fit. Row r has the strings starts[r] to starts[r + 1] -
+    1, with their widths in ``sizes``. For each string, ``before`` becomes its separator from the
+    string before it: ``JOINED`` (none), ``SPACED`` or ``BROKEN`` (a new line). ``trimmed`` marks
+    the string that ends a row's first line. ``fits`` is 0 for a row that does not fit: a string is
+    longer than a line, or its size is unknown (-1).
     """
     # Example: strings of 4, 5 and 6 columns, width 12, no indent: the second one is SPACED (4 + 2 + 5 = 11),
     # the third one BROKEN (11 + 2 + 6 exceeds 12), so the second one ends the first line.

@@ -109,7 +109,7 @@ LABELS: Final[Mapping[int, str]] = MappingProxyType(
 
 
 def explain_value(area: ByteArea, level: int) -> Iterator[Part]:
-    """Explain the bytes of a column value: its null indicator and the bytes after it."""
+    """Explain the bytes of a column value: its null indicator and the bytes after it, indented by ``level``."""
     indicator, rest = area.raw[:2], area.raw[2:]
     if indicator == NULL:
         yield from area.bytes("NULL", level=level)
@@ -163,7 +163,7 @@ def explain_data(area: ByteArea, head: bytes) -> Iterator[Part]:
 
 
 def _images(area: ByteArea, prefix: ImagePrefix) -> Iterator[Part]:
-    """Explain the columns of one image, or of both images of a record."""
+    """Explain the columns in a record's data: of one image, or of two if there is a ``prefix``."""
     assumed = ", its width is assumed" if len(IMAGE_WIDTHS[prefix]) > 1 else ""
     for image in read_images(area.raw, area.order, prefix):
         is_complete = image.width + image.stated <= image.length
@@ -202,7 +202,7 @@ def _text(area: ByteArea) -> Iterator[Part]:
 
 
 def _table(area: ByteArea) -> Iterator[Part]:
-    """Explain the columns of a table definition, if the assumed layout fits exactly."""
+    """Explain the columns in a table definition record, if the assumed layout fits exactly."""
     columns = find_tdr_columns(area.raw, area.order)
     if columns is None:
         yield from area.bytes("layout not public", role=PartRole.UNKNOWN)

@@ -54,7 +54,7 @@ _FRAMES: Final = {order: Struct(f"{order.value}BBH") for order in ByteOrder}
 class HeaderFieldCodec(NamedTuple):
     """The encoder and decoder of one type of file header field.
 
-    ``unset`` is the payload if the value is unknown.
+    ``unset`` is the payload if the value is unknown; if it is empty, such a field is omitted.
     """
 
     encode: Callable[[Any, ByteOrder], bytes]
@@ -252,7 +252,8 @@ class ContinuityInfo:
 class UnknownHeaderField:
     """A file header field that is not in the tables of this module. It is kept unchanged.
 
-    If ``code`` is None, the payload is a complete group.
+    It may also be a known field that the file marks as unset although it must have a value. If
+    ``code`` is None, the payload is a complete group.
     """
 
     group: int
@@ -392,8 +393,8 @@ def encode_patches(header: FileHeader) -> list[tuple[int, bytes]]:
     """Return the (offset, bytes) pairs that change an encoded file header in place.
 
     They cover the fields that become known when a file is closed or published: file name, sequence
-    number, size, first and last CSN, and first and last IO time. The header must keep its length,
-    so a new file name must be as long as the old one.
+    number, size, first and last CSN, first and last IO time, and LogBSN. The header must keep its
+    length, so a new file name must be as long as the old one.
     """
     # Encode the fields again: their sizes give the offset of each in the encoded header.
     patches = []

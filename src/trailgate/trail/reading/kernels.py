@@ -1,4 +1,4 @@
-"""The loop over operations: it finds their type, whether they begin or end a transaction, and the spans of their images."""
+"""The loop over the operations of a trail: it finds their type, whether they begin or end a transaction, and the spans of their images."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The interface of value codecs.
+"""The interface of the codecs of trail values, which decode and encode complete columns.
 
 A codec converts the values of one type between trail bytes and an Arrow array, a complete column at
 a time. `TrailCells` is its input for decoding: the offset and length of each value. `RecordValues` and

@@ -1,4 +1,4 @@
-"""The table of value codecs, one row per type family, and the selection of a column's codec from it."""
+"""The table of the codecs of trail values, one row per type family, and the selection of a column's codec from it."""
 
 from __future__ import annotations
 

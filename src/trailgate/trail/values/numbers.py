@@ -1,4 +1,4 @@
-"""Binary numbers: integers and IEEE floats, always big-endian (trail format §3 and §10.2).
+"""Binary numbers in trail values: integers and IEEE floats, always big-endian (trail format §3 and §10.2).
 
 For example, ``00 00 FF FE`` is -2 in a column of two bytes. Integers of a column with a scale
 become decimals.

@@ -1,4 +1,4 @@
-"""The loops that find cells in data areas and decode the values of a column.
+"""The loops that find cells in the data areas of trail records, and decode the values of a column.
 
 A cell is a column index u16, a length u16, and a value of that length that begins with a null
 indicator of two bytes (trail format §10.1). `count_cells` proves that the cells of an area are

@@ -1,4 +1,4 @@
-"""Text and bytes, either of varying length (type 64) or padded to a fixed width (type 0) (trail format §10.2).
+"""Text and bytes in trail values, either of varying length (type 64) or padded to a fixed width (type 0) (trail format §10.2).
 
 After the null indicator ``00 00``, the text "AB" is ``00 02 41 42`` with a length, or ``41 42 20
 20`` padded to four bytes. Bytes (RAW, sub data type 4) have the same two forms; in Arrow they are

@@ -1,4 +1,4 @@
-"""Date times, with and without a time zone (trail format §10.2).
+"""Date times in trail values, with and without a time zone (trail format §10.2).
 
 A trail stores ``YYYY-MM-DD:HH:MI:SS.fffffffff`` as text of the column's length. In Arrow it is an
 ISO string with a blank after the date. A date time with a zone is followed by the zone, such as

@@ -1,4 +1,4 @@
-"""The loops that measure and write cells: each call handles one column of many records.
+"""The loops that measure and write trail cells: each call handles one column of many records.
 
 Record i takes the value of row ``rows[i]``. Its cell is written at ``places[i]``, which becomes the
 end of the cell. ``states`` has one item per row, or none if every row has a value.

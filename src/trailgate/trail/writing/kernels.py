@@ -1,4 +1,4 @@
-"""The loops that write everything around the cells of records: heads, lengths, trailers, and large-object pieces.
+"""The loops that write everything around the cells of trail records: heads, lengths, trailers, and large-object pieces.
 
 Each loop writes one part of many records. The part of record i begins at ``places[i]``, which
 becomes the end of the part. The loops do not check offsets: the body has room for the sizes that

@@ -1,4 +1,4 @@
-"""Encode the tokens in the maps of operations.
+"""Encode the token maps of operations as the tokens of trail records.
 
 Names of GGS tokens become GGS tokens, all other names user tokens.
 
