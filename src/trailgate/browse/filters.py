@@ -54,7 +54,7 @@ class RowKeys:
     columns: tuple[str, ...]
     keys: tuple[RowKey, ...]
 
-    def held_by(self, block: ChangeBlock) -> Mask:
+    def mask_operations(self, block: ChangeBlock) -> Mask:
         """Return a mask of the block's operations on this row.
 
         An operation is on the row if its key, before or after, is a key that the row had at the
@@ -219,7 +219,7 @@ class OperationFilters:
             (self.to_csn, lambda: ~as_mask(above_csn(block.csn, self.to_csn))),
             (self.owner, lambda: _is_equal(block.tx_owner, rows, self.owner)),
             (self.token, lambda: _has_token(block.tokens, rows, self.token)),
-            (keys, lambda: np.zeros(rows, bool) if keys is None else keys.held_by(block)),
+            (keys, lambda: np.zeros(rows, bool) if keys is None else keys.mask_operations(block)),
             (self._has_value_test, lambda: self._has_value(block)),
         )
         passing = np.ones(rows, bool)

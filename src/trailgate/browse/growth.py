@@ -79,7 +79,7 @@ class GrowingIndex(TrailIndex):
             try:
                 self.read_on()
             except (TrailgateError, OSError) as error:
-                self.look_for_gone()
+                self.find_gone_files()
                 self.problem = f"the trail is no longer followed: {error}"
             except StoppedError:
                 return

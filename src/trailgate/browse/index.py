@@ -224,7 +224,7 @@ class TrailIndex:
         """
         self._read()
         # Only a purged file is a reason to read again; any other problem would return.
-        while self.problem and not self._stop.is_set() and self.look_for_gone():
+        while self.problem and not self._stop.is_set() and self.find_gone_files():
             with self.lock:
                 try:
                     self._begin()
@@ -272,7 +272,7 @@ class TrailIndex:
         Open transactions are known only at the end.
         """
         order = list(Severity)
-        valid = [one for one in self._findings.result() if self._holds(one)]
+        valid = [one for one in self._findings.result() if self._still_applies(one)]
         return sorted(valid, key=lambda one: order.index(one.severity))
 
     @property
@@ -297,7 +297,7 @@ class TrailIndex:
         """Whether the check has found an error so far."""
         return any(one.severity is Severity.ERROR for one in self.findings)
 
-    def _holds(self, finding: Finding) -> bool:
+    def _still_applies(self, finding: Finding) -> bool:
         """Return whether a finding of the check still applies.
 
         If the trail has grown since, an incomplete end is no longer a finding.
@@ -312,7 +312,7 @@ class TrailIndex:
         """The table definitions beside the trail, which may be empty."""
         return self.found.definitions or Definitions(())
 
-    def look_for_gone(self) -> set[int]:
+    def find_gone_files(self) -> set[int]:
         """Check which indexed files have been deleted or have shrunk, and return their numbers."""
         gone = {facts.file.number for facts in self.files if not _exists(facts.file)}
         with self.lock:
@@ -334,7 +334,7 @@ class TrailIndex:
         """
         file = self.file(number)
         if number in self.gone or not _exists(file):
-            self.look_for_gone()
+            self.find_gone_files()
             raise StorageError(
                 f"file {number} no longer exists: it was purged or replaced after it was read",
                 where=Where(source=file.path),
@@ -373,7 +373,7 @@ class TrailIndex:
             combined |= self._table_bits.get(name, 0)
         return combined
 
-    def begin_of(self, text: str) -> TrailPosition | None:
+    def begin_of_transaction(self, text: str) -> TrailPosition | None:
         """Return the position at which the first transaction with this id begins.
 
         Returns None if no such transaction begins in the part of the trail that was read so far.
@@ -430,7 +430,7 @@ class TrailIndex:
         if counted.last_timely >= 0:
             self.over_time.add(view.io_time, counted.kind, counted.timely)
             self.latest = counted.last_timely
-        self._follow(step, number, counted.transactions)
+        self._add_transactions(step, number, counted.transactions)
         before, csns = self._csn, step.found.csn
         self._csn = csns.at(len(step.found), before)
         # If CSNs descend inside, the first and the last CSN do not bound the others.
@@ -526,7 +526,9 @@ class TrailIndex:
             if known.table != last and len(totals.versions) < VERSIONS:
                 totals.versions.append((place, known.table))
 
-    def _follow(self, step: CheckedChunk, number: int, extents: TransactionExtents) -> None:
+    def _add_transactions(
+        self, step: CheckedChunk, number: int, extents: TransactionExtents
+    ) -> None:
         """Add the transactions of a chunk to the index: their ids, statistics and abandoned spans."""
         # Transaction 0 of a chunk is the one that continues from the chunk before, if any; the
         # others begin at `firsts`.

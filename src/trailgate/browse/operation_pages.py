@@ -75,7 +75,7 @@ def operations_page(index: TrailIndex, query: Query, summaries: Summaries) -> di
     filters = filters_of(index, query)
     at, before = (parse_place(query.get(name, "")) for name in PLACES)
     if filters.tx and at is None and before is None:
-        at = index.begin_of(filters.tx)
+        at = index.begin_of_transaction(filters.tx)
     result = OperationSearch(
         index, filters, before or at, back=before is not None, damage=True
     ).run()

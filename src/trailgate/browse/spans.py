@@ -61,7 +61,7 @@ def read_span(
     try:
         source, view = records_of(index, span)
     except StorageError:
-        if span.number in index.look_for_gone():
+        if span.number in index.find_gone_files():
             return
         raise
     state = replace(span.state, gives_open=True)

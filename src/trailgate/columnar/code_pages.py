@@ -261,7 +261,9 @@ class SingleBytePage:
         """The Unicode code point of each byte's character."""
         return np.array([ord(c) for c in self.characters], np.uint16)
 
-    def plain(self, matrix: Octets, *, left: bool = False, right: bool = False) -> pa.Array | None:
+    def decode_if_valid(
+        self, matrix: Octets, *, left: bool = False, right: bool = False
+    ) -> pa.Array | None:
         """Decode rows with a single-byte page, trimmed on the left or right, if all bytes are characters.
 
         Returns None if any byte is not a character.
@@ -284,13 +286,15 @@ class SingleBytePage:
 
     def decode(self, matrix: Octets, *, left: bool = False, right: bool = False) -> DecodedText:
         """Decode rows with a single-byte page, trimmed on the left or right."""
-        values = self.plain(matrix, left=left, right=right)
+        values = self.decode_if_valid(matrix, left=left, right=right)
         if values is not None:
             return DecodedText(values)
         bad = (self.sizes[matrix] == 0).any(axis=1)
         # Decode bad rows as blanks, and make them null afterwards.
         filled = np.where(bad[:, None], self.blank[0], matrix)
-        return DecodedText(mask_as_null(self.plain(filled, left=left, right=right), bad), bad)
+        return DecodedText(
+            mask_as_null(self.decode_if_valid(filled, left=left, right=right), bad), bad
+        )
 
     def encode(self, values: pa.Array) -> pa.Array:
         """Encode strings with a single-byte page: one byte per character.

@@ -64,16 +64,16 @@ class DelimitedDialect:
     """A dialect of delimited text: its field and line delimiters, quotes and escapes, each of one or more bytes.
 
     ``quote_escaped`` is the escaped form of a quote within quotes; None means a doubled quote.
-    ``others_escaped`` are the escaped forms of delimiters, for example a backslash and a comma: the
-    delimiter in them is data. With ``returns``, a carriage return before the line feed that ends a
-    record is not data.
+    ``escaped_delimiters`` are the escaped forms of delimiters, for example a backslash and a comma:
+    the delimiter in them is data. With ``returns``, a carriage return before the line feed that
+    ends a record is not data.
     """
 
     field: bytes
     line: bytes
     quote: bytes | None = None
     quote_escaped: bytes | None = None
-    others_escaped: tuple[bytes, ...] = ()
+    escaped_delimiters: tuple[bytes, ...] = ()
     returns: bool = False
 
     @property
@@ -178,7 +178,7 @@ def _regular(dialect: DelimitedDialect) -> regular_fields.RegularDialect | None:
     escape_byte = b"" if escape == quote else escape
     every = dialect.field + dialect.line + quote + escape_byte
     if (
-        dialect.others_escaped
+        dialect.escaped_delimiters
         or len(dialect.field) != 1
         or len(dialect.line) > 2
         or len(quote) > 1
@@ -193,13 +193,13 @@ def _regular(dialect: DelimitedDialect) -> regular_fields.RegularDialect | None:
 @cache
 def _tokens(dialect: DelimitedDialect) -> kernels.DelimitedTokens:
     quotes = (dialect.quote, dialect.escaped_quote) if dialect.quote else (b"", b"")
-    every = (dialect.field, dialect.line, *quotes, *dialect.others_escaped)
+    every = (dialect.field, dialect.line, *quotes, *dialect.escaped_delimiters)
     bounds = np.cumsum([0, *map(len, every)])
     return kernels.DelimitedTokens(
         octets(b"".join(every)),
         bounds,
         _kinds(dialect),
-        _firsts(dialect.field, dialect.line, *dialect.others_escaped),
+        _firsts(dialect.field, dialect.line, *dialect.escaped_delimiters),
         _firsts(*quotes),
     )
 
@@ -211,7 +211,7 @@ def _kinds(dialect: DelimitedDialect) -> Octets:
     """
     kinds = np.zeros(256, np.uint8)
     one_byte = {dialect.field: kernels.FIELD_DELIMITER, dialect.line: kernels.LINE_DELIMITER}
-    for token in (dialect.field, dialect.line, *dialect.others_escaped):
+    for token in (dialect.field, dialect.line, *dialect.escaped_delimiters):
         known = kinds[token[0]] != kernels.NO_DELIMITER or len(token) > 1
         kinds[token[0]] = kernels.SEVERAL if known else one_byte.get(token, kernels.SEVERAL)
     return kinds

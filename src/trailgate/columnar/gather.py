@@ -142,7 +142,7 @@ def fixed_rows(matrix: Octets) -> pa.Array:
     )
 
 
-def gather_objects(
+def join_small_batches(
     batches: Iterable[pa.RecordBatch], rows: int = ROWS, size: int = SIZE
 ) -> Iterator[pa.RecordBatch]:
     """Join small Arrow record batches of one schema, up to ``rows`` rows and about ``size`` bytes each, in their order.

@@ -175,7 +175,7 @@ def matrix_to_strings(matrix: Octets) -> pa.StringArray:
     return pa.StringArray.from_buffers(rows, pa.py_buffer(offsets), pa.py_buffer(matrix))
 
 
-def first_other(values: pa.StringArray, rows: Longs) -> int:
+def find_different_row(values: pa.StringArray, rows: Longs) -> int:
     """Return the first row r whose text differs from the text of row ``rows[r]``, or -1.
 
     There must be no nulls.

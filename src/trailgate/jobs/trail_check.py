@@ -232,7 +232,7 @@ class _Work:
             )
             if row in rows:
                 first = np.array([row])
-        self.found.note(kinds.READING, first)
+        self.found.add_fault(kinds.READING, first)
         self.found.details[int(first[0])] = (
             error.problem
             if not error.where.field
@@ -818,10 +818,10 @@ def add_step_findings(step: Step, file: TrailFile, findings: FindingCollector) -
         )
     elif isinstance(step, CheckedChunk):
         for kind, rows in step.found.faults:
-            shown = rows[: findings.room(name, kind.name)]
+            shown = rows[: findings.remaining(name, kind.name)]
             for row in shown.tolist():
                 findings.add(_finding(step, name, kind, row))
-            findings.skip(name, kind.name, len(rows) - len(shown))
+            findings.count_unlisted(name, kind.name, len(rows) - len(shown))
         for detail in step.fine:
             findings.add(Finding(kinds.FINE_TIMES.name, name, detail=detail))
 

@@ -188,11 +188,11 @@ class FindingCollector:
             self._kept.append(finding)
         self._counts[key] += count
 
-    def room(self, file: str, finding_type: str) -> int:
+    def remaining(self, file: str, finding_type: str) -> int:
         """Return how many more findings of a type can be kept for this file."""
         return max(0, REPORTED - self._counts[file, finding_type])
 
-    def skip(self, file: str, finding_type: str, count: int) -> None:
+    def count_unlisted(self, file: str, finding_type: str, count: int) -> None:
         """Count findings of a type in a file without listing them."""
         self._counts[file, finding_type] += count
 

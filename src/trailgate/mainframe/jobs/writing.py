@@ -33,7 +33,7 @@ from trailgate.cobol.records.nested_kinds import ChildRecords, NestedDecoder
 from trailgate.cobol.records.nulls import NullAs, null_policies
 from trailgate.cobol.records.record_kinds import KindsDecoder
 from trailgate.cobol.records.segments import SegmentLength, find_layout, find_layout_to_write
-from trailgate.columnar.gather import gather_objects
+from trailgate.columnar.gather import join_small_batches
 from trailgate.errors import (
     EncodeError,
     OptionError,
@@ -205,7 +205,7 @@ def write_to(
     written, pending = 0, NO_RECORDS  # pending: the records of the last block, which has room
     file.write(encode_file_header(framing))
     # None at the end flushes the last block.
-    for batch in chain(gather_objects(batches), [None]):
+    for batch in chain(join_small_batches(batches), [None]):
         at = written
         try:
             if batch is not None:

@@ -328,7 +328,7 @@ class SplitReader:
 
     def _announce(self, path: str, state: ReaderState) -> None:
         """Log table definitions in the trail that cannot be decoded, once per table."""
-        tables_unread = state.tables.unread_since(self._state.tables, self._definitions)
+        tables_unread = state.tables.undefined_since(self._state.tables, self._definitions)
         names = [known.name for known in tables_unread if known.name not in self._announced]
         if names:
             self._announced.update(names)

@@ -422,7 +422,7 @@ def decode_header(data: Any) -> tuple[FileHeader, int]:
 def _decode_complete(data: bytes, order: ByteOrder) -> FileHeader:
     """Decode a complete file header, and cache the result: readers decode the header of a file twice."""
     view = memoryview(data)
-    walk = _Walk(view, order)
+    walk = _HeaderBytes(view, order)
     values: dict[str, Any] = {}
     unknown: list[UnknownHeaderField] = []
     for code, info, start, end in walk.inner_tokens(FRAME, len(data) - FRAME):
@@ -501,7 +501,7 @@ def _is_signed(view: memoryview, order: ByteOrder) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class _Walk:
+class _HeaderBytes:
     """The bytes of a file header and their byte order, to find the tokens in them."""
 
     view: memoryview
@@ -528,11 +528,11 @@ def _decode_known_group(
     code: int, data: bytes, order: ByteOrder
 ) -> tuple[Any, tuple[UnknownHeaderField, ...]]:
     """Decode a group, and cache the result. Most groups are the same in all files of a trail."""
-    return _decode_group(_Walk(memoryview(data), order), _GROUPS[code], (0, len(data)))
+    return _decode_group(_HeaderBytes(memoryview(data), order), _GROUPS[code], (0, len(data)))
 
 
 def _decode_group(
-    walk: _Walk, group: HeaderFieldGroup, span: tuple[int, int]
+    walk: _HeaderBytes, group: HeaderFieldGroup, span: tuple[int, int]
 ) -> tuple[Any, tuple[UnknownHeaderField, ...]]:
     """Decode the fields of a file header's group. Return its value and its unknown fields."""
     # A field that is missing in the file keeps its default; an unset one becomes None.

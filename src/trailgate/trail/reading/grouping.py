@@ -64,7 +64,7 @@ def _table(
     if name not in tables.tables:
         raise source.error(
             f"table index {name} is not in the metadata before the record",
-            view.spans(row),
+            view.span_of(row),
             hint="Is a part of the file missing, or does reading begin after its metadata?",
         )
     return tables.tables[name]

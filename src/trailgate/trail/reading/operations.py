@@ -113,7 +113,7 @@ def read_blocks(
         maps = build_token_maps(source, view.tokens, operations.owner, len(operations), user)
         if user is not None:
             owners, names = (
-                user.strings(name, operations.owner, len(operations))
+                user.values_by_operation(name, operations.owner, len(operations))
                 for name in (TX_OWNER, TX_NAME)
             )
     # An operation's position is the offset of its first record in the file.
@@ -268,8 +268,8 @@ def _read_images(
         afters = Spans(np.where(described.prefixes > 0, split.starts, afters.starts), afters.ends)
     view = operations.view
     if view.has_marks:
-        source, befores = _list(source, view, (known.name, table), befores, first)
-        source, afters = _list(source, view, (known.name, table), afters, after)
+        source, befores = _rewrite_nonstop_areas(source, view, (known.name, table), befores, first)
+        source, afters = _rewrite_nonstop_areas(source, view, (known.name, table), afters, after)
     if table is None:
         table = _number_columns(
             context, known.name, (befores, afters), np.unique(np.append(first, after))
@@ -293,7 +293,7 @@ def _read_images(
     )
 
 
-def _list(
+def _rewrite_nonstop_areas(
     source: TrailBytes,
     view: RecordColumns,
     of: tuple[str, Table | None],

@@ -57,7 +57,7 @@ class NamedTokens:
     names: pa.Array
     values: pa.Array
 
-    def strings(self, name: str, operation: Longs, operations: int) -> pa.Array | None:
+    def values_by_operation(self, name: str, operation: Longs, operations: int) -> pa.Array | None:
         """Return for each operation the value of the token with this name (null without it), or None if no operation has it.
 
         ``operation`` is the operation of each record. If several records of one operation have the
@@ -163,7 +163,7 @@ def _one_by_one(source: TrailBytes, rows: Longs, starts: Longs, ends: Longs) -> 
 
 def turn_backouts_into_notes(view: RecordColumns) -> RecordColumns:
     """Convert backout records to notes, which are not operations but still belong to their transactions."""
-    rows = view.with_marks(UNDO)
+    rows = view.rows_with_mark(UNDO)
     if not len(rows):
         return view
     io_type, role = view.io_type.copy(), view.role.copy()
@@ -173,7 +173,7 @@ def turn_backouts_into_notes(view: RecordColumns) -> RecordColumns:
 
 def skip_system_keys(source: TrailBytes, view: RecordColumns) -> RecordColumns:
     """Return the trail records with their data spans starting after the system key."""
-    rows = view.with_marks(SYSTEM_KEY)
+    rows = view.rows_with_mark(SYSTEM_KEY)
     if not len(rows):
         return view
     starts = view.data.starts.copy()
@@ -184,7 +184,7 @@ def skip_system_keys(source: TrailBytes, view: RecordColumns) -> RecordColumns:
 def marks_as_tokens(source: TrailBytes, view: RecordColumns, records: int) -> NamedTokens | None:
     """Convert the undo flags and system keys of the first ``records`` records to tokens, or return None if there are none."""
     tokens = []
-    for row in view.with_marks(UNDO | SYSTEM_KEY).tolist():
+    for row in view.rows_with_mark(UNDO | SYSTEM_KEY).tolist():
         at, key_at = int(view.offsets[row]), int(view.name_ends[row]) + FRAME
         if row >= records:
             break

@@ -101,7 +101,7 @@ class RecordColumns:
         """Return the rows of the change records: an operation, or one image of an update."""
         return np.arange(len(self)) if self.only_changes else np.flatnonzero(self.role == _CHANGE)
 
-    def with_marks(self, mark: int) -> Longs:
+    def rows_with_mark(self, mark: int) -> Longs:
         """Return the rows of the records with a rare property. ``mark`` is its bit, such as ``kernels.UNDO``."""
         return np.flatnonzero(self.marks & mark) if self.has_marks else np.zeros(0, np.int64)
 
@@ -172,7 +172,7 @@ class RecordColumns:
             user=Spans(self.user.starts + by, self.user.ends + by),
         )
 
-    def spans(self, row: int) -> tuple[int, int]:
+    def span_of(self, row: int) -> tuple[int, int]:
         """Return the start and end offset of the trail record at ``row``."""
         start = int(self.offsets[row])
         return start, start + int(self.lengths[row])
@@ -254,7 +254,7 @@ def raise_first_problem(source: TrailBytes, view: RecordColumns) -> None:
     text = problem.text
     if problem.bit in (REFUSED, MISTYPED):
         text = text.format(code=code, name=type_name(code))
-    raise source.error(text, view.spans(row), hint=problem.hint)
+    raise source.error(text, view.span_of(row), hint=problem.hint)
 
 
 @dataclass(frozen=True, slots=True)

@@ -174,7 +174,7 @@ class TrailTables:
             return self.tables[record.metadata_indexes[1]]
         return self.tables[self.highest] if record.node == MetadataType.TABLE_REFERENCE else None
 
-    def unread_since(self, earlier: TrailTables, definitions: Definitions) -> list[TrailTable]:
+    def undefined_since(self, earlier: TrailTables, definitions: Definitions) -> list[TrailTable]:
         """Return the tables that metadata added since ``earlier`` and whose columns are unknown."""
         if self.tables is earlier.tables:
             return []

@@ -108,7 +108,9 @@ def _records(group: TrailRecordGroup) -> Iterator[bytes]:
         others = [RecordToken(GGS_TOKENS, area[FRAME:user_at])] if ggs_size else []
         others += [RecordToken(USER_TOKENS, area[user_at + FRAME :])] if area[user_at:] else []
         cut = [*_cut(replace(complete_record, others=tuple(others)), room)]
-        yield b"".join(map(encode_record, _bound(cut, group.trans_ind[record : record + 1])))
+        yield b"".join(
+            map(encode_record, _set_indicators(cut, group.trans_ind[record : record + 1]))
+        )
 
 
 def _token_areas(
@@ -186,7 +188,7 @@ def _room(record: TrailRecord) -> int:
     return MAX_LENGTH - len(encode_record(record)) - FRAME
 
 
-def _bound(records: list[TrailRecord], trans_ind: Octets) -> list[TrailRecord]:
+def _set_indicators(records: list[TrailRecord], trans_ind: Octets) -> list[TrailRecord]:
     """Set the transaction indicators of a record and its fragments, all of which are middle records at first.
 
     ``trans_ind`` is the indicator (one item) that the record would have if it were not cut.
