@@ -313,7 +313,7 @@ class TrailIndex:
         return self.found.definitions or Definitions(())
 
     def find_gone_files(self) -> set[int]:
-        """Check which indexed files have been deleted or have shrunk, and return their numbers."""
+        """Check which indexed files have been deleted or have shrunk, store their numbers in ``gone``, and return them."""
         gone = {facts.file.number for facts in self.files if not _exists(facts.file)}
         with self.lock:
             self.gone |= gone

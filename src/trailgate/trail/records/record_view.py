@@ -161,7 +161,7 @@ class RecordColumns:
         return int(self.offsets[stop]) if stop < len(self) else self.end
 
     def move(self, by: int) -> RecordColumns:
-        """Return the same trail records with all offsets increased by ``by``, for data that begin earlier."""
+        """Return the same trail records with all offsets increased by ``by``, for data with another beginning."""
         return replace(
             self,
             offsets=self.offsets + by,
