@@ -37,7 +37,7 @@ from trailgate.arrays import Longs, Mask, Octets
 from trailgate.columnar.gather import fixed_rows
 from trailgate.columnar.kernels.strings import NO_CHARACTER, NO_ROOM, ONE_BYTE, translate_rows
 from trailgate.columnar.kernels.words import SPARE
-from trailgate.columnar.rows import byte_view, flat_rows, rows_at
+from trailgate.columnar.rows import byte_view, flat_rows, mask_as_null, rows_at
 from trailgate.errors import EncodeError, OptionError, Where, did_you_mean
 
 NONE: Final = "\ufffe"  # marks a byte without a character, as in Python's charmap codecs
@@ -161,13 +161,6 @@ def from_codes(codes: npt.NDArray[np.uint16], kept: Mask) -> pa.Array:
         units[last - 1], units[last] = all_sequences.units[number].T
     lengths = np.where(kept, sizes, 0).sum(axis=1, dtype=np.int64)
     return strings(units.astype("<u2").tobytes().decode("utf-16-le").encode(), lengths)
-
-
-def mask_as_null(values: pa.Array, nulls: Mask | None) -> pa.Array:
-    """Return decoded values with null in the rows of the mask ``nulls``."""
-    if nulls is None or not nulls.any():
-        return values
-    return values.take(pa.array(np.arange(len(values)), mask=nulls))
 
 
 def mask_or_none(mask: Mask) -> Mask | None:

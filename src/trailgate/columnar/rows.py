@@ -107,6 +107,13 @@ def nullify_rows(values: pa.Array, missing: Mask) -> pa.Array:
     return pa.Array.from_buffers(values.type, len(values), [pa.py_buffer(bits), *parts])
 
 
+def mask_as_null(values: pa.Array, nulls: Mask | None) -> pa.Array:
+    """Return a column with null in the rows of the mask ``nulls``, copied if there are any. Rows that are null stay null."""
+    if nulls is None or not nulls.any():
+        return values
+    return values.take(pa.array(np.arange(len(values)), mask=nulls))
+
+
 def byte_view(values: pa.StringArray) -> tuple[Longs, Octets]:
     """Return the offsets of a binary or string column as int64, one more than rows, and its data bytes without a copy."""
     offsets, data = text_view(values)

@@ -34,7 +34,12 @@ from trailgate.trail import findings as kinds
 from trailgate.trail.annotation.file_header import detect_header_order, format_iso_time
 from trailgate.trail.clean_records import CleanRecordCounts, CleanRecords
 from trailgate.trail.findings import Finding, FindingCollector, FindingType, Severity
-from trailgate.trail.format.file_header import SIGNATURE, FileHeader, decode_header
+from trailgate.trail.format.file_header import (
+    SIGNATURE,
+    FileHeader,
+    decode_header,
+    find_other_number,
+)
 from trailgate.trail.format.record_types import IO_UPDATE, RecordRole, type_name
 from trailgate.trail.format.tokens import FRAME, RECORD, ByteOrder
 from trailgate.trail.reading.images import ReadSelection
@@ -49,7 +54,7 @@ from trailgate.trail.record_checks import (
     follow_records,
     inspect_records,
 )
-from trailgate.trail.records.damage import UNFINISHED, describe_unreadable, find_other_number
+from trailgate.trail.records.damage import UNFINISHED, describe_unreadable
 from trailgate.trail.records.framing import TrailBytes, find_records_until_damage, wrap_trail_bytes
 from trailgate.trail.records.record import (
     LONGEST,

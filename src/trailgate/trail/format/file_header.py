@@ -45,6 +45,7 @@ _SIGNED: Final = ByteOrder.BIG.raw(len(SIGNATURE), 2)  # its length in the frame
 _TRAILER: Final = bytes((TRAILER,))
 
 ORACLE: Final = 7  # a vendor
+MISNUMBERED: Final = "the header states file number {}, but the name {}: another file of the trail was copied or renamed to this name"
 
 # The default sequence number is 0, the first file; a header without the field must not claim that.
 _ABSENT: Final = {0x30: {"seqno": None}}
@@ -560,6 +561,15 @@ def _may_be_unset(group: HeaderFieldGroup, field: HeaderField) -> bool:
     If not, the marked field is kept among the unknown fields, and its attribute keeps its default.
     """
     return bool(field.codec.unset) and field.name in _OPTIONAL[group.code]
+
+
+def find_other_number(header: FileHeader | None, number: int) -> int | None:
+    """Return the sequence number in the file header if it differs from the number in the file's name.
+
+    Returns None if they are equal, or if the file has no header or the header no number.
+    """
+    stated = None if header is None else header.trail.seqno
+    return None if stated == number else stated
 
 
 def _bad(view: memoryview, offset: int, problem: str, hint: str = "") -> DecodeError:

@@ -22,7 +22,7 @@ from trailgate.arrays import CHUNK, Longs, Mask
 from trailgate.errors import DecodeError, TruncatedError, Where
 from trailgate.model.changes import ChangeBatch, ChangeBlock
 from trailgate.model.tables import Definitions
-from trailgate.trail.format.record_types import ROLE_OF, RecordRole
+from trailgate.trail.format.record_types import IO_COMMENT, ROLE_OF, RecordRole
 from trailgate.trail.format.tokens import LOGCSN, TRANID, ByteOrder
 from trailgate.trail.reading.grouping import (
     GroupedOperations,
@@ -33,19 +33,22 @@ from trailgate.trail.reading.grouping import (
 from trailgate.trail.reading.images import EVERYTHING, ReadSelection
 from trailgate.trail.reading.large_objects import LargeObjects, read_large_objects
 from trailgate.trail.reading.operations import ReadContext, read_blocks
-from trailgate.trail.reading.tokens import (
-    carry_token_strings,
-    skip_system_keys,
-    turn_backouts_into_notes,
+from trailgate.trail.reading.tokens import carry_token_strings
+from trailgate.trail.records.framing import (
+    RecordSpans,
+    Spans,
+    TrailBytes,
+    find_records,
+    wrap_trail_bytes,
 )
-from trailgate.trail.records.framing import RecordSpans, TrailBytes, find_records, wrap_trail_bytes
-from trailgate.trail.records.kernels import MIN_RECORD
+from trailgate.trail.records.kernels import MIN_RECORD, SYSTEM_KEY, SYSTEM_KEY_AT, UNDO
 from trailgate.trail.records.record import TrailRecord, decode_record
 from trailgate.trail.records.record_view import RecordColumns, raise_first_problem, view_records
 from trailgate.trail.records.table_metadata import NO_TABLES, TrailTables
 from trailgate.trail.records.transactions import LAST, is_separate
 from trailgate.trail.values.charsets import UTF_8, find_charset
 
+NOTE: Final = IO_COMMENT  # a type of records that are not operations
 PEEK: Final = 64  # records checked at once when looking for the end of a batch
 MOST_RECORDS: Final = 1 << 15  # records per batch: at least as many as a chunk of a file has
 
@@ -69,6 +72,26 @@ class OperationRecords:
         if self.kept is None:
             return records
         return int(self.kept[records]) if records < len(self.kept) else self.cut
+
+
+def turn_backouts_into_notes(view: RecordColumns) -> RecordColumns:
+    """Convert backout records to notes, which are not operations but still belong to their transactions."""
+    rows = view.rows_with_mark(UNDO)
+    if not len(rows):
+        return view
+    io_type, role = view.io_type.copy(), view.role.copy()
+    io_type[rows], role[rows] = NOTE, ROLE_OF[NOTE]
+    return replace(view, io_type=io_type, role=role)
+
+
+def skip_system_keys(source: TrailBytes, view: RecordColumns) -> RecordColumns:
+    """Return the trail records with their data spans starting after the system key."""
+    rows = view.rows_with_mark(SYSTEM_KEY)
+    if not len(rows):
+        return view
+    starts = view.data.starts.copy()
+    starts[rows] += source.data[view.offsets[rows] + SYSTEM_KEY_AT]
+    return replace(view, data=Spans(starts, view.data.ends))
 
 
 def drop_non_operations(

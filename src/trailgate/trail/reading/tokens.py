@@ -12,7 +12,7 @@ return them as faults instead.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -23,7 +23,6 @@ from trailgate.arrays import Longs, Mask
 from trailgate.columnar.digits import LOWER, to_hex
 from trailgate.columnar.gather import gather
 from trailgate.errors import DecodeError
-from trailgate.trail.format.record_types import IO_COMMENT, ROLE_OF
 from trailgate.trail.format.tokens import (
     FRAME,
     GGS_TOKEN_ROWS,
@@ -41,7 +40,6 @@ from trailgate.trail.records.record import read_tokens_between
 from trailgate.trail.records.record_view import RecordColumns
 
 UNDO_TOKEN, SYSTEM_KEY_TOKEN = "UNDOFLAG", "SYSKEY"
-NOTE: Final = IO_COMMENT  # a type of records that are not operations
 
 NAMES: Final = pa.array([token_name(code) for code in range(256)], pa.string())
 
@@ -159,26 +157,6 @@ def _one_by_one(source: TrailBytes, rows: Longs, starts: Longs, ends: Longs) -> 
             values.append(value)
     kinds = pa.array(names, pa.string()), pa.array(values, pa.string())
     return NamedTokens(np.array(record, np.int64), *kinds)
-
-
-def turn_backouts_into_notes(view: RecordColumns) -> RecordColumns:
-    """Convert backout records to notes, which are not operations but still belong to their transactions."""
-    rows = view.rows_with_mark(UNDO)
-    if not len(rows):
-        return view
-    io_type, role = view.io_type.copy(), view.role.copy()
-    io_type[rows], role[rows] = NOTE, ROLE_OF[NOTE]
-    return replace(view, io_type=io_type, role=role)
-
-
-def skip_system_keys(source: TrailBytes, view: RecordColumns) -> RecordColumns:
-    """Return the trail records with their data spans starting after the system key."""
-    rows = view.rows_with_mark(SYSTEM_KEY)
-    if not len(rows):
-        return view
-    starts = view.data.starts.copy()
-    starts[rows] += source.data[view.offsets[rows] + SYSTEM_KEY_AT]
-    return replace(view, data=Spans(starts, view.data.ends))
 
 
 def marks_as_tokens(source: TrailBytes, view: RecordColumns, records: int) -> NamedTokens | None:
