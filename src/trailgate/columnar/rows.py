@@ -222,7 +222,7 @@ def trim(values: pa.StringArray) -> pa.StringArray:
 
 
 def encode_distinct(values: pa.Array) -> tuple[Longs, list[str]]:
-    """Number the distinct values of a column. Returns the number of each row's value, and the distinct values.
+    """Encode a column by its distinct values. Returns the index of each row's value among them, and the distinct values.
 
     Null counts as a value.
     """

@@ -608,7 +608,7 @@ def code_fields(
     slot_words: Words,
     slot_sizes: Longs,
 ) -> int:
-    """Number the texts of one column of delimited text: write a code for each record, in order of appearance.
+    """Write a code for the text of one column of delimited text in each record: texts are numbered in order of appearance.
 
     The column's field in a record is first[row] + column.
 
