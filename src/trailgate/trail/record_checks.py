@@ -440,8 +440,8 @@ def _with_record(
 ) -> KnownTables:
     """Return the tables known after the metadata record at ``row``. Adds a fault if the record is unreliable.
 
-    A record is unreliable if it is damaged or of an unknown type, and a reference also if metadata
-    records before it may be missing.
+    A record is unreliable if it is damaged or of an unknown type. A reference record also is if
+    metadata records before it may be missing.
     """
     try:
         record = decode_record(source.data, int(inspected.view.offsets[row]), order=source.order)

@@ -610,13 +610,11 @@ def code_fields(
 ) -> int:
     """Write a code for the text of one column of delimited text in each record: texts are numbered in order of appearance.
 
-    The column's field in a record is first[row] + column.
-
-    ``known[code]`` becomes the first row with this text. ``slots`` is a hash table of ``SLOTS``
-    codes, all -1 at first, of which half or more stay empty. ``slot_words`` and ``slot_sizes`` are
-    the first eight bytes and the length of each slot's text, which suffice to compare most texts.
-    Returns the number of distinct texts, ``FULL`` if ``known`` has no room for them, or ``OUTSIDE``
-    for a field that does not exist.
+    The column's field in a record is first[row] + column. ``known[code]`` becomes the first row
+    with this text. ``slots`` is a hash table of ``SLOTS`` codes, all -1 at first, of which half or
+    more stay empty. ``slot_words`` and ``slot_sizes`` are the first eight bytes and the length of
+    each slot's text, which suffice to compare most texts. Returns the number of distinct texts,
+    ``FULL`` if ``known`` has no room for them, or ``OUTSIDE`` for a field that does not exist.
     """
     # Example: the fields I, U, I, D get the codes 0, 1, 0, 2 and known = 0, 1, 3. The third one finds its
     # code in the slot of its hash, or in one of the slots after it if other texts have the same hash.

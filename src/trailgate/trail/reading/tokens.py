@@ -217,11 +217,9 @@ def find_token(source: TrailBytes, areas: Spans, code: int) -> FirstTokens:
 def list_tokens(source: TrailBytes, areas: Spans, groups: Longs) -> TokenList:
     """List the GGS tokens in the token areas of trail records.
 
-    Only the first ``len(groups)`` areas are read.
-
     ``groups`` has the group of each area, usually its operation, in ascending order. Areas of a
-    negative group are skipped. If a group repeats an id, its first token is used. Raises
-    DecodeError for a token that exceeds its area.
+    negative group, and areas beyond ``len(groups)``, are skipped. If a group repeats an id, its
+    first token is used. Raises DecodeError for a token that exceeds its area.
     """
     # Each token has at least a frame, so there cannot be more.
     room = int(areas.sizes[: len(groups)].sum()) // FRAME
@@ -419,8 +417,8 @@ def build_token_columns(
 ) -> tuple[pa.Array, pa.Array, pa.Array]:
     """Return the GGS tokens and the user tokens of every trail record as maps, and the problem of its GGS tokens.
 
-    The problem is null if there is none. User tokens have no problems: a payload that cannot be parsed is
-    returned in hex.
+    The problem is null if there is none. User tokens have no problems: a payload that cannot be
+    parsed is returned in hex.
     """
     count = len(tokens.starts)
     users = _user_maps(source, user, count)
