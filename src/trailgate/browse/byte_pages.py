@@ -307,7 +307,7 @@ def _operation(index: TrailIndex, position: TrailPosition) -> tuple[ShownOperati
     every = OperationFilters()
     rows = OperationSearch(index, every, position, rows=1).run().rows
     if not (rows and rows[0].place == position) and _is_change(index, position):
-        # the after image of an update, or a later piece of a long record
+        # the after image of an update
         rows = OperationSearch(index, every, position, back=True, rows=1).run().rows
         return tuple(row for row in rows if isinstance(row, ShownOperation))
     return tuple(row for row in rows if isinstance(row, ShownOperation) and row.place == position)
