@@ -38,9 +38,10 @@ from trailgate.model.types import TYPES
 from trailgate.storage.files.listing import TrailListing, list_trail
 from trailgate.storage.files.manifest import Manifest, read_manifest
 from trailgate.storage.files.trail_files import TrailPosition
-from trailgate.trail.annotation.file_header import VENDORS, format_iso_time
+from trailgate.trail.annotation.file_header import VENDORS
 from trailgate.trail.findings import KINDS as FINDINGS
 from trailgate.trail.findings import Finding
+from trailgate.trail.format.record_layout import format_iso_time
 
 KIND_NAMES: Final = {
     "I": "insert",

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
@@ -24,6 +23,7 @@ from trailgate.trail.annotation.elements import (
 )
 from trailgate.trail.format import file_header
 from trailgate.trail.format.file_header import GROUPS, HeaderField
+from trailgate.trail.format.record_layout import format_iso_time
 from trailgate.trail.format.tokens import FILE_HEADER, FRAME, NORMAL, TRAILER, UNSET, ByteOrder
 from trailgate.trail.records.record import RecordToken, read_tokens_between
 
@@ -164,15 +164,6 @@ def _format_value(row: HeaderField, value: Any) -> str:
     if row.name == "vendor" and 0 < value <= len(VENDORS):
         return f"{value} {VENDORS[value - 1]}"
     return value.hex(" ").upper() if isinstance(value, bytes) else str(value)
-
-
-def format_iso_time(microseconds: int) -> str:
-    """Format microseconds since 1970 as a UTC time, or as a number if they are out of range."""
-    try:
-        at = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=microseconds)
-    except OverflowError:
-        return f"{microseconds} microseconds since 1970"
-    return at.isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
 class HeaderGroup(NamedTuple):

@@ -24,7 +24,6 @@ from trailgate.trail.annotation.elements import (
     explain_tokens,
     shorten_text,
 )
-from trailgate.trail.annotation.file_header import format_iso_time
 from trailgate.trail.format.record_layout import (
     BY_PARTITION,
     BY_TABLE,
@@ -36,6 +35,7 @@ from trailgate.trail.format.record_layout import (
     ONLY,
     PIECE_HEAD,
     UNIFIED,
+    format_iso_time,
     format_redo_address,
     unix_from_julian,
 )
