@@ -71,8 +71,8 @@ def test_the_index_counts_what_the_trail_has(tmp_path: Path) -> None:
     with TrailIndex(plain_trail(tmp_path)) as index:
         index.build()
         longest = index.transactions.by_operations[0]
-        assert index.begin_of(longest.id) == longest.begin
-        assert index.begin_of("not there") is None
+        assert index.begin_of_transaction(longest.id) == longest.begin
+        assert index.begin_of_transaction("not there") is None
 
     assert index.done
     assert not index.problem
@@ -93,5 +93,5 @@ def test_ids_with_the_same_hash_are_told_apart(
         transactions = sorted(index.transactions.by_operations, key=lambda one: one.begin)
         first = {one.id: one.begin for one in reversed(transactions)}
         assert len(first) == 2
-        assert {one: index.begin_of(one) for one in first} == first
-        assert index.begin_of("not there") is None
+        assert {one: index.begin_of_transaction(one) for one in first} == first
+        assert index.begin_of_transaction("not there") is None

@@ -6,7 +6,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trailgate.columnar.gather import gather_objects
+from trailgate.columnar.gather import join_small_batches
 
 
 @given(st.lists(st.integers(0, 9), max_size=12), st.integers(1, 12), st.integers(1, 200))
@@ -19,7 +19,7 @@ def test_rows_stay_in_their_order_in_batches_of_no_more_than_is_allowed(
         batches.append(pa.record_batch({"n": range(count, count + own)}))
         count += own
 
-    found = list(gather_objects(batches, rows, size))
+    found = list(join_small_batches(batches, rows, size))
 
     assert [n for batch in found for n in batch["n"].to_pylist()] == list(range(count))
     largest = max(sizes, default=0)
@@ -32,6 +32,7 @@ def test_rows_stay_in_their_order_in_batches_of_no_more_than_is_allowed(
 def test_small_batches_are_joined_and_other_columns_are_not() -> None:
     numbers, names = pa.record_batch({"n": [1]}), pa.record_batch({"name": ["a"]})
 
-    assert [len(batch) for batch in gather_objects([numbers] * 5)] == [5]
-    assert [len(batch) for batch in gather_objects([numbers, numbers, names, numbers])] == [2, 1, 1]
-    assert list(gather_objects([])) == []
+    assert [len(batch) for batch in join_small_batches([numbers] * 5)] == [5]
+    mixed = join_small_batches([numbers, numbers, names, numbers])
+    assert [len(batch) for batch in mixed] == [2, 1, 1]
+    assert list(join_small_batches([])) == []

@@ -44,7 +44,7 @@ PIECES: Final = 1500  # elements on a page
 
 @dataclass(frozen=True, slots=True)
 class BytePiece:
-    """Consecutive bytes of a dump with one meaning.
+    """Consecutive bytes of a record's dump that have one meaning.
 
     ``number`` counts the pieces of the page from 0, and ``offset`` is that of the first byte in the
     file. ``bad`` states whether the bytes are damaged.
@@ -57,7 +57,7 @@ class BytePiece:
 
     @property
     def style(self) -> str:
-        """The CSS class for the colour of the bytes."""
+        """The CSS class for the colour of the bytes in a record's dump."""
         return "damage" if self.bad else f"c{self.number % COLOURS}"
 
 
@@ -144,7 +144,11 @@ def bytes_page(index: TrailIndex, query: Query) -> dict[str, Any]:
 
 
 def _around(index: TrailIndex, position: TrailPosition) -> tuple[int, TrailPosition | None]:
-    """Return the offset of the record at (or before) a position, and the position of the record before that."""
+    """Return an offset from which to search for the element at a position, and the position of the element before it.
+
+    The offset is that of a record at or before the position. The second result is None for the
+    first element of a file.
+    """
     with index.lock:
         spans = [span for span in index.spans if span.number == position.number]
     # the last span that starts at or before the offset
@@ -168,7 +172,7 @@ def _around(index: TrailIndex, position: TrailPosition) -> tuple[int, TrailPosit
 
 
 def _object(file: TrailFile, start: int, position: TrailPosition) -> ExplainedToken | DamagedSpan:
-    """Return the header, record or damage that contains a position, or else the next one."""
+    """Find the file header, record or damage that contains a position, or else the next one, from offset ``start`` on."""
     with TrailFileReader(file) as reader:
         for element in explain_trail(reader.read, file.size, start):
             if element.offset + element.length > position.offset:
@@ -179,7 +183,10 @@ def _object(file: TrailFile, start: int, position: TrailPosition) -> ExplainedTo
 
 
 def _node(part: Part, pieces: list[BytePiece]) -> ElementNode:
-    """Convert an element and the elements inside it to nodes, and append their bytes to ``pieces``."""
+    """Convert an explained part of a record to a node of the page's tree, with the parts inside it.
+
+    Their bytes are appended to ``pieces``.
+    """
     if isinstance(part, ExplainedBytes):
         piece = BytePiece(len(pieces), part.offset, part.raw, bool(part.problem))
         pieces.append(piece)
@@ -218,14 +225,14 @@ def _node(part: Part, pieces: list[BytePiece]) -> ElementNode:
 
 
 def _cut_tree(node: ElementNode, pieces: int) -> None:
-    """Remove the elements that begin after the first ``pieces`` pieces."""
+    """Remove the elements from the tree of a record's bytes that begin after the first ``pieces`` pieces."""
     node.inner = [one for one in node.inner if one.first < pieces]
     for one in node.inner:
         _cut_tree(one, pieces)
 
 
 def _name_columns(node: ElementNode, names: list[str]) -> None:
-    """Add the column's name to each element whose name only has a column's number.
+    """Add the column's name to each element of a record's tree whose name only has a column's number.
 
     ``names[i]`` is the name of the column number i.
     """
@@ -237,7 +244,7 @@ def _name_columns(node: ElementNode, names: list[str]) -> None:
 
 
 def _damage_node(damage: DamagedSpan, pieces: list[BytePiece]) -> ElementNode:
-    """Convert damage to a node with two parts: the bytes before the damage, and its first bytes."""
+    """Convert damage to a node of the page's tree with two parts: the bytes before the damage, and its first bytes."""
     parts = []
     for name, offset, raw, bad in (
         ("bytes before it", damage.offset - len(damage.before), damage.before, False),
@@ -271,7 +278,7 @@ def _damage_node(damage: DamagedSpan, pieces: list[BytePiece]) -> ElementNode:
 
 
 def _lines(pieces: list[BytePiece]) -> Iterator[DumpLine]:
-    """Yield the lines of the dump. A piece may continue over several lines."""
+    """Divide the pieces of a record's bytes into lines of the dump. A piece may continue over several lines."""
     begin = pieces[0].offset if pieces else 0
     parts: list[tuple[BytePiece, str, str, bool]] = []
     filled = 0
@@ -293,18 +300,21 @@ def _text(raw: bytes) -> str:
 
 
 def _operation(index: TrailIndex, position: TrailPosition) -> tuple[ShownOperation, ...]:
-    """Return the operation that the record at a position belongs to, if there is one."""
+    """Return the operation whose record begins at a position, as a tuple of one or no items.
+
+    That is the operation's first record, or the after image of an update.
+    """
     every = OperationFilters()
     rows = OperationSearch(index, every, position, rows=1).run().rows
     if not (rows and rows[0].place == position) and _is_change(index, position):
-        # the after image of an update, or a later piece of a long record
+        # the after image of an update
         rows = OperationSearch(index, every, position, back=True, rows=1).run().rows
         return tuple(row for row in rows if isinstance(row, ShownOperation))
     return tuple(row for row in rows if isinstance(row, ShownOperation) and row.place == position)
 
 
 def _is_change(index: TrailIndex, position: TrailPosition) -> bool:
-    """Return whether a record of an operation begins at a position."""
+    """Return whether a change record begins at a position: an operation, or one image of an update."""
     with index.lock:
         spans = [span for span in index.spans if span.begin <= position < span.stop]
     for span in spans:

@@ -27,7 +27,8 @@ JOURNAL: Final = "journal"  # the source of messages that were stored before the
 class LastCommit:
     """The last commit of the live capture that writes the browsed trail.
 
-    Times are microseconds since 1970. ``last_time`` is the time of the last operation.
+    ``end`` is the trail's end at the commit. ``time`` is that of the commit and ``last_time`` that
+    of the last operation, in microseconds since 1970.
 
     ``number`` is the number of the next message in ``source``, which is None if the trail does not
     come from a broker. ``quarantined`` is the number of quarantined messages; if the quarantine is
@@ -46,9 +47,10 @@ class LastCommit:
 
 @dataclass(frozen=True, slots=True)
 class CaptureState:
-    """The process that writes the trail now (or None), and the last commit of a live capture.
+    """The process that writes the trail now, and the last commit of a live capture; both may be None.
 
-    ``problem`` is the error if the state cannot be read.
+    ``holder`` describes the process, which holds the trail's lock. ``problem`` is the error if the
+    state cannot be read.
     """
 
     holder: str | None
@@ -57,7 +59,10 @@ class CaptureState:
 
 
 def capture_state(listing: TrailListing) -> CaptureState | None:
-    """Return the state of a trail's capture, or None if no files of a capture exist."""
+    """Return the state of a trail's capture, or None if the trail has neither a lock nor a checkpoint.
+
+    Also returns None for a trail in an object store.
+    """
     if listing.store is not LOCAL:
         return None
     prefix, holder = listing.prefix, None
@@ -71,7 +76,7 @@ def capture_state(listing: TrailListing) -> CaptureState | None:
 
 
 def _commit(prefix: str, checkpoint: Checkpoint) -> LastCommit:
-    """Describe the commit in a checkpoint."""
+    """Describe the commit in a live capture's checkpoint, with the messages in its quarantine and journal."""
     from trailgate.live.jobs.run import read_position  # noqa: PLC0415  it knows all protocols
 
     end = TrailPosition(checkpoint.file, checkpoint.offset)

@@ -43,7 +43,7 @@ FILE_TYPES: Final[Mapping[str, str]] = {
 
 
 def row_texts(batch: pa.RecordBatch) -> Iterator[tuple[str | None, ...]]:
-    """Convert rows to strings for a file to download, with None for NULL."""
+    """Convert the rows of an Arrow batch to strings, for CSV files and the SQL page. None is NULL."""
     columns = ([plain_text(value) for value in values_of(column)] for column in batch)
     return zip(*columns, strict=True)
 
@@ -91,7 +91,7 @@ class RowsFile(NamedTuple):
 def write_rows(
     kind: str, rows: Callable[[], AbstractContextManager[pa.RecordBatchReader]]
 ) -> RowsFile:
-    """Write rows to an unnamed temporary file, which the caller closes.
+    """Write rows to download to an unnamed temporary file, which the caller closes.
 
     ``kind`` is the format, such as "csv". ``rows()`` is a context manager that opens the rows to
     read.
@@ -138,7 +138,7 @@ def export_file(index: TrailIndex, query: Query, cancellation: QueryCancellation
 def _matching(
     index: TrailIndex, filters: OperationFilters, query: Query, cancellation: QueryCancellation
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the operations that pass the filters, in order.
+    """Yield the operations to download that pass the page's filters, in the order of the trail.
 
     Raises StorageError for operations that cannot be decoded, unless the query skips them.
     """

@@ -54,8 +54,8 @@ class RowKeys:
     columns: tuple[str, ...]
     keys: tuple[RowKey, ...]
 
-    def held_by(self, block: ChangeBlock) -> Mask:
-        """Return a mask of the operations on this row.
+    def mask_operations(self, block: ChangeBlock) -> Mask:
+        """Return a mask of the block's operations on this row.
 
         An operation is on the row if its key, before or after, is a key that the row had at the
         position of the operation.
@@ -81,7 +81,7 @@ class RowKeys:
 
 
 def key_columns(block: ChangeBlock) -> tuple[Column, ...]:
-    """Return the columns of a table's key, or () if it has none."""
+    """Return the key columns of the table of a block, or () if it has no key."""
     return tuple(column for column in block.table.columns if column.key)
 
 
@@ -106,7 +106,10 @@ def key_texts(block: ChangeBlock, image: tuple[StateColumn, ...]) -> tuple[pa.Ar
 class OperationFilters:
     """The filters of operations in a page's address.
 
-    Times are microseconds since 1970, and both bounds are included.
+    Times are microseconds since 1970, and both bounds are included. ``kinds`` are letters of
+    operation types, such as "IU". Text filters that are "" and filters that are None exclude
+    nothing. ``column``, ``match`` and ``text`` are one filter, of values; without ``column`` all
+    are searched.
     """
 
     tables: TablePatterns | None = None
@@ -126,7 +129,7 @@ class OperationFilters:
 
     @classmethod
     def of(cls, query: Mapping[str, str], csn: str) -> Self:
-        """Parse the filters in a page's address. Raises OptionError if they are invalid.
+        """Parse the filters of operations in a page's address. Raises OptionError if they are invalid.
 
         ``csn`` is a CSN of the trail, or "" if none is known. CSNs that cannot be compared with it
         are invalid.
@@ -183,7 +186,7 @@ class OperationFilters:
         return bool(self.text) or self.match != CONTAINS
 
     def may_be_in(self, span: IndexSpan, tables: int | None) -> bool:
-        """Return whether a span may contain matching operations, without decoding it.
+        """Return whether a span of the index may contain matching operations, without decoding it.
 
         ``tables`` are the bits of the chosen tables (``TrailIndex.bits``), or None for all tables.
         """
@@ -216,7 +219,7 @@ class OperationFilters:
             (self.to_csn, lambda: ~as_mask(above_csn(block.csn, self.to_csn))),
             (self.owner, lambda: _is_equal(block.tx_owner, rows, self.owner)),
             (self.token, lambda: _has_token(block.tokens, rows, self.token)),
-            (keys, lambda: np.zeros(rows, bool) if keys is None else keys.held_by(block)),
+            (keys, lambda: np.zeros(rows, bool) if keys is None else keys.mask_operations(block)),
             (self._has_value_test, lambda: self._has_value(block)),
         )
         passing = np.ones(rows, bool)
@@ -227,7 +230,7 @@ class OperationFilters:
         return passing
 
     def _has_value(self, block: ChangeBlock) -> Mask:
-        """Return a mask of the operations with the wanted value, before or after.
+        """Return a mask of the operations that pass the filter of values, before or after.
 
         Only the chosen column is searched, or all columns if none is chosen. A value that cannot be
         decoded counts as a match.
@@ -248,7 +251,7 @@ class OperationFilters:
         return found
 
     def _matches(self, column: Column, image: StateColumn, rows: int) -> Mask:
-        """Return a mask of the rows of one image whose value matches."""
+        """Return a mask of the rows whose value of a column, in one image, matches the filter of values."""
         logged = ~image.is_missing(rows)
         if self.match == NULL:
             return logged & as_mask(pc.is_null(image.values))
@@ -260,7 +263,7 @@ class OperationFilters:
 
 
 def filters_of(index: TrailIndex, query: Mapping[str, str]) -> OperationFilters:
-    """Parse the filters in a page's address.
+    """Parse the filters in a page's address, and check that the column of the filter exists.
 
     Raises OptionError if they are invalid, or if none of the chosen tables has the column.
     """
@@ -320,9 +323,9 @@ def _tables(text: str) -> TablePatterns | None:
 
 
 def _time(text: str) -> int | None:
-    """Parse a time as microseconds since 1970, or return None for an empty text.
+    """Parse a time of the filters as microseconds since 1970, or return None for an empty text.
 
-    Raises OptionError.
+    A time without a zone is in UTC. Raises OptionError if the text is not an ISO time.
     """
     if not text:
         return None
@@ -340,12 +343,12 @@ def _is_one_of(codes: Octets, letters: str) -> Mask:
 
 
 def _is_equal(values: pa.Array | None, rows: int, wanted: str) -> Mask:
-    """Return a mask of the rows whose value is ``wanted``. If ``values`` is None, no row is selected."""
+    """Return a mask of the rows whose value is ``wanted``. If there is no such column (None), no row is selected."""
     return np.zeros(rows, bool) if values is None else as_mask(pc.equal(values, wanted))
 
 
 def _has_token(tokens: pa.Array | None, rows: int, wanted: str) -> Mask:
-    """Return a mask of the rows with the ``wanted`` token, ignoring case.
+    """Return a mask of the operations with the ``wanted`` token, ignoring case.
 
     ``NAME=TEXT`` selects tokens of this name whose value contains the text. ``TEXT`` without "="
     selects tokens with this name, or with a value that contains the text.

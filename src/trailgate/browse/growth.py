@@ -51,7 +51,7 @@ class TrailGrowth:
 
     @property
     def rate(self) -> float:
-        """The number of operations per second that were added recently."""
+        """The number of operations per second that were added to the growing trail recently."""
         if len(self.looks) < 2:
             return 0.0
         seconds = self.looks[-1][0] - self.looks[0][0]
@@ -79,7 +79,7 @@ class GrowingIndex(TrailIndex):
             try:
                 self.read_on()
             except (TrailgateError, OSError) as error:
-                self.look_for_gone()
+                self.find_gone_files()
                 self.problem = f"the trail is no longer followed: {error}"
             except StoppedError:
                 return
@@ -124,7 +124,7 @@ class GrowingIndex(TrailIndex):
         self._growth.note(self.operations - before)
 
     def _add_files(self, trail: StoredTrail, sources: tuple[TrailFile, ...]) -> None:
-        """Update the list of files and their sizes."""
+        """Update the index's list of files and their sizes from a new listing of the trail."""
         known = {file.number for file in self._sources}
         with self.lock:
             self.found, self._sources = trail, sources
@@ -134,7 +134,7 @@ class GrowingIndex(TrailIndex):
                 facts.file = file
 
     def _take(self, step: Step) -> None:
-        """Add the result of a step of the check."""
+        """Add a step of the check to the index: a chunk, damage, or the beginning or end of a file."""
         self._watch(step)
         with self.lock:
             if isinstance(step, FileBeginning):

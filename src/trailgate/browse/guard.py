@@ -50,7 +50,7 @@ class RequestGuard:
     posted: frozenset[str] = frozenset()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request."""
+        """Answer a request: pass it to the application if it is allowed, or reject it."""
         if scope["type"] != "http":
             if scope["type"] == "lifespan":
                 await self.app(scope, receive, send)
@@ -72,7 +72,7 @@ class RequestGuard:
         await self.app({**scope, "path": path, "raw_path": path.encode()}, receive, with_headers)
 
     def _judge(self, scope: Scope) -> tuple[int, str]:
-        """Return 0 and the path after the token if the request is allowed.
+        """Decide whether a request is allowed. If so, return 0 and its path after the token.
 
         Otherwise return the HTTP status of the rejection, and its text or, for a redirect, its
         target.

@@ -43,7 +43,7 @@ class TimeHistogram:
         _count(times, kinds, [self] * len(self.counts), self.counts.reshape(-1))
 
     def fit(self, low: int, high: int) -> None:
-        """Widen or move the time bins until they contain both times (microseconds) and all earlier counts."""
+        """Widen or move the bins until they can count both times (microseconds) too, and still have all counts."""
         bins = self.counts.shape[1]
         number_of = self.width.number_of
         if (
@@ -67,7 +67,7 @@ class TimeHistogram:
             self.first = begin
 
     def _widen(self) -> None:
-        """Change the bins to the next width."""
+        """Change the histogram's bins to the next width, and add up their counts."""
         before, self.width = self.width, wider(self.width)
         if self.first is None:
             return
@@ -83,7 +83,7 @@ class TimeHistogram:
         self.first = int(numbers[0])
 
     def filled_bins(self) -> tuple[Longs, Longs]:
-        """Return the times at which bins begin and the last one ends, and the counts by type.
+        """Return the times at which the histogram's bins begin and the last one ends, and the counts by type.
 
         Empty bins at both ends are omitted.
         """
@@ -95,7 +95,7 @@ class TimeHistogram:
 
 
 def empty_runs(counts: Longs) -> list[tuple[int, int]]:
-    """Return the runs of empty bins between bins in use, as (first, end) with ``end`` excluded.
+    """Return the runs of empty bins of a histogram between bins in use, as (first, end) with ``end`` excluded.
 
     ``counts`` has one row for each type.
     """
@@ -120,7 +120,7 @@ def add_each(histograms: Sequence[TimeHistogram], times: Longs, slots: Longs) ->
 
 
 def _count(times: Longs, slots: Longs, rows: Sequence[TimeHistogram], counts: Longs) -> None:
-    """Count times in ``counts``, a flat table with one row of bins for each slot.
+    """Count times in the bins of histograms: in ``counts``, a flat table with one row of bins for each slot.
 
     ``rows[s]`` is the histogram that defines the bins of slot s.
     """

@@ -85,9 +85,9 @@ class IndexSpan:
     It is the bytes ``start`` to ``end`` of the file ``number``. ``first`` is the number of
     operations before the span. ``tables`` and ``kinds`` have one bit for each table and operation
     type that occurs. ``times`` are the earliest and the latest time. ``csns`` are a lower and an
-    upper bound of the CSNs, or None if CSNs descend in the span. ``state`` is the state of the
-    reader before the span, with which its records can be decoded. ``begins`` states whether a
-    transaction begins in the span.
+    upper bound of the CSNs (None if no CSN is known), or None if CSNs descend in the span.
+    ``state`` is the state of the reader before the span, with which its records can be decoded.
+    ``begins`` states whether a transaction begins in the span.
     """
 
     number: int
@@ -109,7 +109,7 @@ class IndexSpan:
 
     @property
     def stop(self) -> TrailPosition:
-        """The position of the span's end."""
+        """The position of the end of the index span, after its last record."""
         return TrailPosition(self.number, self.end)
 
 
@@ -125,7 +125,7 @@ class TableTotals:
 
     @property
     def operations(self) -> int:
-        """The number of operations on the table."""
+        """The number of the table's operations in the index."""
         return int(self.kinds.sum())
 
 
@@ -216,7 +216,7 @@ class TrailIndex:
         self._stop.set()
 
     def build(self) -> None:
-        """Read the trail once and fill the index.
+        """Read the trail once and build the index.
 
         Damage becomes findings; an error that ends the reading becomes ``problem``.
 
@@ -224,7 +224,7 @@ class TrailIndex:
         """
         self._read()
         # Only a purged file is a reason to read again; any other problem would return.
-        while self.problem and not self._stop.is_set() and self.look_for_gone():
+        while self.problem and not self._stop.is_set() and self.find_gone_files():
             with self.lock:
                 try:
                     self._begin()
@@ -272,7 +272,7 @@ class TrailIndex:
         Open transactions are known only at the end.
         """
         order = list(Severity)
-        valid = [one for one in self._findings.result() if self._holds(one)]
+        valid = [one for one in self._findings.result() if self._still_applies(one)]
         return sorted(valid, key=lambda one: order.index(one.severity))
 
     @property
@@ -297,8 +297,8 @@ class TrailIndex:
         """Whether the check has found an error so far."""
         return any(one.severity is Severity.ERROR for one in self.findings)
 
-    def _holds(self, finding: Finding) -> bool:
-        """Return whether a finding still applies.
+    def _still_applies(self, finding: Finding) -> bool:
+        """Return whether a finding of the check still applies.
 
         If the trail has grown since, an incomplete end is no longer a finding.
         """
@@ -312,8 +312,8 @@ class TrailIndex:
         """The table definitions beside the trail, which may be empty."""
         return self.found.definitions or Definitions(())
 
-    def look_for_gone(self) -> set[int]:
-        """Check which indexed files have been deleted or have shrunk, and return their numbers."""
+    def find_gone_files(self) -> set[int]:
+        """Check which indexed files have been deleted or have shrunk, store their numbers in ``gone``, and return them."""
         gone = {facts.file.number for facts in self.files if not _exists(facts.file)}
         with self.lock:
             self.gone |= gone
@@ -334,7 +334,7 @@ class TrailIndex:
         """
         file = self.file(number)
         if number in self.gone or not _exists(file):
-            self.look_for_gone()
+            self.find_gone_files()
             raise StorageError(
                 f"file {number} no longer exists: it was purged or replaced after it was read",
                 where=Where(source=file.path),
@@ -354,7 +354,7 @@ class TrailIndex:
         return TrailPosition(min(later), 0) if later else None
 
     def file_named(self, name: str) -> TrailFile | None:
-        """Return the indexed trail file with a name, or None."""
+        """Return the indexed trail file whose path ends with ``name``, or None."""
         for facts in self.files:
             if facts.file.path.endswith(name):
                 return facts.file
@@ -373,7 +373,7 @@ class TrailIndex:
             combined |= self._table_bits.get(name, 0)
         return combined
 
-    def begin_of(self, text: str) -> TrailPosition | None:
+    def begin_of_transaction(self, text: str) -> TrailPosition | None:
         """Return the position at which the first transaction with this id begins.
 
         Returns None if no such transaction begins in the part of the trail that was read so far.
@@ -430,7 +430,7 @@ class TrailIndex:
         if counted.last_timely >= 0:
             self.over_time.add(view.io_time, counted.kind, counted.timely)
             self.latest = counted.last_timely
-        self._follow(step, number, counted.transactions)
+        self._add_transactions(step, number, counted.transactions)
         before, csns = self._csn, step.found.csn
         self._csn = csns.at(len(step.found), before)
         # If CSNs descend inside, the first and the last CSN do not bound the others.
@@ -462,7 +462,7 @@ class TrailIndex:
         self.bytes_read += view.end
 
     def _state_after(self, step: CheckedChunk) -> ReaderState:
-        """Return the state for decoding the records after a chunk."""
+        """Return the state of the reader after a chunk, from which the records after it can be decoded."""
         is_open, last = step.followed.is_open, self.transactions.open
         return replace(
             self._state,
@@ -492,7 +492,7 @@ class TrailIndex:
         return names, of_table
 
     def _count_tables(self, step: CheckedChunk, names: list[str], counted: _Counted) -> None:
-        """Add the counts of a chunk to the totals of its tables."""
+        """Add the counts of a chunk to the totals of the index's tables."""
         histograms = []
         for at, name in enumerate(names):
             # A name that occurs only in other records is not listed as a table yet.
@@ -515,7 +515,7 @@ class TrailIndex:
             self._add_versions(step)
 
     def _add_versions(self, step: CheckedChunk) -> None:
-        """Store the table definitions that are new in a chunk."""
+        """Store the table definitions that a chunk's metadata records changed or added, with their positions."""
         for index, known in step.tables.tables.items():
             if known.table is None or self._defined.get(index) is known:
                 continue
@@ -526,8 +526,10 @@ class TrailIndex:
             if known.table != last and len(totals.versions) < VERSIONS:
                 totals.versions.append((place, known.table))
 
-    def _follow(self, step: CheckedChunk, number: int, extents: TransactionExtents) -> None:
-        """Add the transactions of a chunk."""
+    def _add_transactions(
+        self, step: CheckedChunk, number: int, extents: TransactionExtents
+    ) -> None:
+        """Add the transactions of a chunk to the index: their ids, statistics and abandoned spans."""
         # Transaction 0 of a chunk is the one that continues from the chunk before, if any; the
         # others begin at `firsts`.
         starts = np.append([0], step.followed.firsts)
@@ -577,7 +579,7 @@ def _exists(file: TrailFile) -> bool:
 
 
 def _first_ids(step: CheckedChunk, ids: IdTokens) -> TransactionIds:
-    """Return the first id of each transaction of a chunk."""
+    """Return the first id (TRANID or CSN) of each transaction of a chunk that has one."""
     numbers = step.followed.number[ids.rows]
     # the first row of each run of equal transaction numbers
     at = np.flatnonzero(np.diff(numbers, prepend=-1))
@@ -605,12 +607,15 @@ class _Counted:
 
     @property
     def timely(self) -> tuple[int, int]:
-        """The earliest and the latest time within the bounds."""
+        """The earliest and the latest time of operations within ``EARLIEST`` and ``LATEST``."""
         return int(self.earliest.min()), int(self.latest.max())
 
 
 def _count_chunk(step: CheckedChunk, of_table: Longs, tables: int) -> _Counted:
-    """Count the operations of a chunk. ``of_table`` is the index of each record's table, or -1."""
+    """Count the operations of a chunk by table, type, transaction and time.
+
+    ``of_table`` is the index of each record's table, or -1; there are ``tables`` tables.
+    """
     view, followed = step.found.view, step.followed
     # count_records writes its results into these arrays
     kind, slot = np.empty((2, len(view)), np.int64)
@@ -653,6 +658,6 @@ def _count_chunk(step: CheckedChunk, of_table: Longs, tables: int) -> _Counted:
 
 
 def _present(numbers: Longs) -> list[int]:
-    """Return the distinct values of small non-negative numbers."""
+    """Return the distinct values in an array of small non-negative numbers, ascending."""
     values: list[int] = np.flatnonzero(np.bincount(numbers)).tolist()
     return values

@@ -1,4 +1,4 @@
-"""Kernels that count the records of a chunk by table, operation type, transaction and time."""
+"""Kernels that count the records of a trail's chunk by table, operation type, transaction and time, for the index."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from trailgate.columnar.compiling import kernel
 
 
 class CountedRecords(NamedTuple):
-    """The columns of a chunk's records that are counted. `table` is -1 for a record without one."""
+    """The columns of a chunk's records that are needed to count operations. ``table`` is -1 for a record without one."""
 
     role: Octets
     is_before: Mask
@@ -21,7 +21,7 @@ class CountedRecords(NamedTuple):
 
 
 class TableCounts(NamedTuple):
-    """Counts by table; the last element of each array is for records without a table.
+    """The counts of a chunk's operations by table; the last element of each array is for records without a table.
 
     ``kinds`` is a flat array with a row for each table, which has one count for each operation
     type.
@@ -34,7 +34,11 @@ class TableCounts(NamedTuple):
 
 
 class TransactionExtents(NamedTuple):
-    """The size and the times of each transaction within a chunk: one element per transaction."""
+    """The size and the times of each transaction within a chunk: one element per transaction.
+
+    ``bytes`` are those of change records without the before images of updates and without pieces.
+    ``first`` and ``last`` are the times of the first and the last operation.
+    """
 
     operations: Longs
     bytes: Longs

@@ -50,14 +50,14 @@ class NameCounts:
     latest: set[str] = field(default_factory=set)
 
     def start_batch(self) -> None:
-        """Drop the rarest names if too many are counted."""
+        """Begin to count a batch: drop the rarest names if there are too many."""
         if len(self.counts) > NAMES:
             kept = {name for name, _ in self.counts.most_common(NAMES // 10)} | self.latest
             self.counts = Counter({name: self.counts[name] for name in kept})
         self.latest = set()
 
     def add(self, names: pa.Array | None, rows: pa.Array) -> None:
-        """Count the names in the rows that a mask selects."""
+        """Count the names in the rows of a block that a mask selects. NULL is not counted."""
         if names is not None:
             found = pc.value_counts(pc.drop_null(pc.filter(names, rows)))
             counted = dict(zip(*(part.to_pylist() for part in found.flatten()), strict=True))
@@ -86,7 +86,7 @@ class MatchSummary:
     lock: Lock = field(default_factory=Lock)
 
     def is_complete(self, index: TrailIndex) -> bool:
-        """Return whether the matches in all indexed operations are counted."""
+        """Return whether the operations that pass the filters are counted in the complete index."""
         return index.ends_at(self.reached)
 
     def count_on(self, index: TrailIndex, seconds: float) -> None:

@@ -133,7 +133,7 @@ def roles_of(options: MetadataOptions) -> dict[str, str]:
 
 
 def _tables(capture: Capture, records: MessageRecords) -> list[str]:
-    """Return each record's table, or an empty list if the tables cannot be determined."""
+    """Return the table of each record of a message, or an empty list if the tables cannot be determined."""
     try:
         codes, names = MetadataValues(capture.options, records, capture.now).table_names()
     except (BadMessagesError, TrailgateError):
@@ -178,7 +178,11 @@ def _view_delimited(
 def _labels(
     capture: Capture, options: DelimitedOptions, roles: dict[str, str], name: str, count: int
 ) -> list[tuple[str, str]]:
-    """Return the name and the role of each of ``count`` fields in a record of a table."""
+    """Return the name and the role of each of the ``count`` fields of a delimited record of table ``name``.
+
+    A role is for example "time", "before" or "column". Both are "" for a field that cannot be
+    paired with a column.
+    """
     labels = [(one, roles.get(one, "not used")) for one in options.header][:count]
     table = capture.definitions.get(name) if name else None
     rest = count - len(options.header)
@@ -198,7 +202,11 @@ def _labels(
 
 
 def _text(raw: bytes, page: CodePage | None = None) -> str:
-    """Decode a field, or return its bytes in hex if they are not text."""
+    """Decode a field of a message for the workbench.
+
+    With a code page, bytes that are not printable text are returned in hex. Without one, the bytes
+    are UTF-8, and invalid ones are replaced.
+    """
     text = raw.decode(errors="replace") if page is None else decode_with_page(raw, page)
     if page is not None and (not all(map(str.isprintable, text)) or (raw and not text)):
         return raw.hex(" ")
@@ -248,7 +256,7 @@ def _fixed_width(
 def _slots(
     layout: RecordLayout, shift: int, roles: dict[str, str]
 ) -> Iterable[tuple[int, int, str, str, str]]:
-    """Yield the fields of a layout: start, end, name, role and type.
+    """Yield the fields of a fixed-width record's layout: start, end, name, role and type.
 
     ``shift`` is added to the offsets, and ``roles`` maps names of columns to roles.
     """

@@ -71,11 +71,11 @@ Extents = LatestResults[TrailPosition, TransactionExtent]
 
 
 def operations_page(index: TrailIndex, query: Query, summaries: Summaries) -> dict[str, Any]:
-    """Return the template values for the page of operations."""
+    """Return the template values for the page of the operations that pass the filters in its address."""
     filters = filters_of(index, query)
     at, before = (parse_place(query.get(name, "")) for name in PLACES)
     if filters.tx and at is None and before is None:
-        at = index.begin_of(filters.tx)
+        at = index.begin_of_transaction(filters.tx)
     result = OperationSearch(
         index, filters, before or at, back=before is not None, damage=True
     ).run()
@@ -110,7 +110,7 @@ def matches_part(index: TrailIndex, query: Query, summaries: Summaries) -> dict[
 
 
 def _filters(query: Query) -> dict[str, str]:
-    """Return the filters of an address, without positions. Raises OptionError if they are too long."""
+    """Return the filters in the address of the page of operations, without positions. Raises OptionError if they are too long."""
     given = {name: query[name] for name in LABELS if query.get(name)}
     if (length := sum(map(len, given.values()))) > FILTERED:
         raise OptionError(f"the filters have {length:,} characters, more than {FILTERED:,}")
@@ -139,7 +139,7 @@ def _chips(given: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
 def _matches(
     index: TrailIndex, query: Query, summaries: Summaries, seconds: float | None
 ) -> dict[str, Any]:
-    """Return the template values for the counts of all matches.
+    """Return the template values for the summary of all operations that pass the filters: counts and a chart.
 
     First, further matches are counted for about ``seconds``, unless this is None.
     """
@@ -191,7 +191,7 @@ def _matches(
 
 
 def _previous(result: SearchResult, query: Query) -> str:
-    """Return the address of the preceding rows, or "" if these are the first."""
+    """Return the address of the page with the preceding operations, or "" if these are the first."""
     before = result.before
     return link_to("operations", **query, before=place_text(before)) if before else ""
 
@@ -263,7 +263,11 @@ def transaction_page(index: TrailIndex, query: Query, extents: Extents) -> dict[
 def _is_of(
     begin: TrailPosition, stop: TrailPosition | None, row: ShownOperation | UnreadOperations
 ) -> bool:
-    """Return whether a row, at or after the transaction's beginning, belongs to it."""
+    """Return whether a row of the page belongs to the transaction from ``begin`` to ``stop``.
+
+    The row is at or after ``begin``. If ``stop`` is None, the next beginning of a transaction ends
+    it.
+    """
     if stop is not None and row.place >= stop:
         return False
     # If counting took too long, the end is not known; then the next row that begins a transaction

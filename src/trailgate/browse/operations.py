@@ -74,7 +74,7 @@ class ShownCell:
 
     @property
     def changed(self) -> bool:
-        """Whether an update changed the value of this column."""
+        """Whether an update changed the value of this column, so that a page shows both values."""
         return self.before is not None and self.after is not MISSING
 
     @property
@@ -85,7 +85,11 @@ class ShownCell:
 
 @dataclass(frozen=True, slots=True)
 class ShownOperation:
-    """An operation as a page shows it. ``time`` is microseconds since 1970."""
+    """An operation as a page shows it. ``time`` is microseconds since 1970.
+
+    ``kind`` is the letter of the operation's type and ``name`` the name of its transaction. With
+    ``undone``, a restart of the writer abandoned the transaction.
+    """
 
     place: TrailPosition
     table: str
@@ -151,7 +155,7 @@ class OperationSearch:
     damage: bool = False  # whether damaged bytes are shown as rows
 
     def run(self) -> SearchResult:
-        """Search the trail, and return the matching operations.
+        """Search the trail for one page of operations that pass the filters.
 
         At least one span is searched, even if that takes longer than the limit.
         """
@@ -180,7 +184,7 @@ class OperationSearch:
         return result if count >= len(rows) else self._cut(result.rows, count)
 
     def _cut(self, rows: Sequence[ShownOperation | UnreadOperations], count: int) -> SearchResult:
-        """Return a page of the first ``count`` rows, or of the last ones with ``back``."""
+        """Shorten the page to its first ``count`` rows, or with ``back`` to its last ones."""
         if self.back:
             kept = tuple(rows[-count:])
             return SearchResult(kept, self.place, kept[0].place)
@@ -236,7 +240,7 @@ class OperationSearch:
         yield from (span for span in spans if self.filters.may_be_in(span, tables))
 
     def _of_span(self, span: IndexSpan, rows: int) -> list[ShownOperation | UnreadOperations]:
-        """Return the first (or last) matching operations of a span, in order."""
+        """Return the first ``rows`` matching operations of a span of the index, or with ``back`` the last ones, in order."""
         matches: list[ShownOperation | UnreadOperations] = []
         for part in read_span(self.index, span, self.filters.selection, self.place, back=self.back):
             if isinstance(part, UnreadOperations):
@@ -269,7 +273,7 @@ class OperationSearch:
 
 
 def _rows(index: TrailIndex, block: ChangeBlock) -> Iterator[ShownOperation]:
-    """Yield operations with their values as text."""
+    """Convert the operations of a block to rows of a page, with their values as text."""
     images = [
         (
             column,

@@ -38,9 +38,10 @@ from trailgate.model.types import TYPES
 from trailgate.storage.files.listing import TrailListing, list_trail
 from trailgate.storage.files.manifest import Manifest, read_manifest
 from trailgate.storage.files.trail_files import TrailPosition
-from trailgate.trail.annotation.file_header import VENDORS, format_iso_time
+from trailgate.trail.annotation.file_header import VENDORS
 from trailgate.trail.findings import KINDS as FINDINGS
 from trailgate.trail.findings import Finding
+from trailgate.trail.format.record_layout import format_iso_time
 
 KIND_NAMES: Final = {
     "I": "insert",
@@ -68,7 +69,7 @@ Query = Mapping[str, str]  # the query part of an address
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A bar of a chart: its slot on the axis, its stacked parts, title, count and link."""
+    """A bar of a chart: its slot on the axis (``left`` edge and width, ``step``), stacked parts, title, count and link."""
 
     left: float
     step: float
@@ -320,7 +321,7 @@ def time_chart(
 
 
 def _levels(most: int) -> Iterable[int]:
-    """Return at most four round counts up to ``most``, for the labels of a chart: 200, 400, 600 for 700."""
+    """Return at most four round counts up to ``most``, for the labels of a chart's vertical axis: 200, 400, 600 for 700."""
     step = next(
         one * 10**power
         for power in itertools.count()
@@ -331,7 +332,7 @@ def _levels(most: int) -> Iterable[int]:
 
 
 def _gaps(counts: Longs, edges: list[int]) -> Iterator[Gap]:
-    """Yield the runs of at least ``GAP`` empty bars."""
+    """Yield the gaps of a chart over time: the runs of at least ``GAP`` empty bars."""
     scale = WIDTH / (edges[-1] - edges[0])
     for first, last in empty_runs(counts):
         if last - first >= GAP:
@@ -345,7 +346,7 @@ def _period(begin: int, end: int) -> str:
 
 
 def _sum_bins(counts: Longs, bar: Longs, bars: int) -> Longs:
-    """Add up the bins of each bar. ``bar`` has the number of each bin's bar."""
+    """Add up the bins of a histogram for each bar of a chart. ``bar`` has the number of each bin's bar."""
     sums = np.zeros((len(counts), bars), np.int64)
     np.add.at(sums.T, bar, counts.T)
     return sums
@@ -379,13 +380,13 @@ def duration_chart(durations: Longs) -> Chart:
 
 
 def _round_duration(microseconds: int) -> str:
-    """Format a duration in the largest unit that divides it."""
+    """Format a duration as one number in the largest unit that divides it, such as "10 ms"."""
     size, unit = next(one for one in UNITS if microseconds % one[0] == 0)
     return f"{microseconds // size} {unit}"
 
 
 def _bin_chart(label: str, counts: Longs, names: list[str]) -> Chart:
-    """Return a chart with one bar for each bin up to the last that is not empty."""
+    """Build a chart of transactions with one bar for each bin, which ``names`` describe, up to the last that is not empty."""
     used: list[int] = np.flatnonzero(counts).tolist()
     if not used:
         return Chart(label, ())
@@ -457,7 +458,10 @@ def overview(index: TrailIndex, link: Link) -> dict[str, Any]:
 
 
 def _answers(index: TrailIndex, link: Link) -> Iterator[tuple[str, str, str]]:
-    """Yield the facts that people look for first: a name, a value, and the address of a page about it."""
+    """Yield the facts of the overview that people look for first, such as the biggest transaction.
+
+    Each is a name, a value, and the address of a page about it.
+    """
     bins, counts = index.over_time.filled_bins()
     runs = empty_runs(counts)
     if runs:
@@ -524,7 +528,7 @@ def manifest_of(listing: TrailListing) -> Manifest | None:
 
 
 def _run(manifest: Manifest) -> dict[str, Any]:
-    """Return the last run of a manifest: when it began, and its counts by name."""
+    """Return the template values for the last run in a manifest: when it began, and its counts by name."""
     ended, counts = RUN_TIME.search(manifest.last_run), manifest.summary
     named = {name: counts[name] for name in COUNTED if name in counts}
     others = {

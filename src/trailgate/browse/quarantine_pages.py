@@ -144,7 +144,7 @@ def _lines(path: str, size: int) -> Iterator[bytes]:
 
 
 def _message(line: bytes) -> BadMessage:
-    """Parse a line. A line that cannot be parsed is shown unchanged."""
+    """Parse a line of a quarantine. A line that cannot be parsed is shown unchanged."""
     text = line.decode("utf-8", "backslashreplace")
     try:
         body, _ = parse_message_line(line)

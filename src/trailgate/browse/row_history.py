@@ -51,7 +51,10 @@ class KeyUpdate(NamedTuple):
 
 
 def _read_query(index: TrailIndex, query: Query) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
-    """Return the table, the values of the key, and the names of its columns. Raises OptionError."""
+    """Parse the address of a row's history: the table, the values of the row's key, and the names of the key's columns.
+
+    Raises OptionError if the trail has no such table, or if the table has no such key.
+    """
     table = query.get("table", "")
     with index.lock:
         totals = index.tables.get(table)
@@ -133,7 +136,10 @@ KeyUpdateLists = LatestResults[str, KeyUpdates]
 
 
 def _key_updates_of(block: ChangeBlock, columns: tuple[str, ...]) -> Iterator[KeyUpdate]:
-    """Yield the operations of a block that have two different keys."""
+    """Yield the key updates in a block: the operations whose keys before and after differ.
+
+    ``columns`` are the names of the key's columns. A block whose table has another key is skipped.
+    """
     before, after = key_texts(block, block.before), key_texts(block, block.after)
     names = tuple(column.name for column in key_columns(block))
     if before is None or after is None or names != columns:

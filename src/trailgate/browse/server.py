@@ -165,7 +165,7 @@ class _TrailPages:
     key_updates: KeyUpdateLists = field(default_factory=lambda: LatestResults(KeyUpdates))
 
     def routes(self) -> list[Route]:
-        """Return the routes of all pages, including SQL."""
+        """Return the HTTP routes of all pages of the trail, including SQL."""
         # Slow results are kept from one request to the next.
         kept: dict[str, Page] = {
             "operations": partial(operations_page, summaries=self.summaries),
@@ -297,7 +297,7 @@ class _Server(uvicorn.Server):
         self._statements = statements
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """End the server."""
+        """End the server: cancel its SQL statement first."""
         self._statements.close()
         await super().shutdown(sockets)
 

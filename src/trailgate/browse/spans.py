@@ -38,7 +38,7 @@ class UnreadOperations:
 
 
 def records_of(index: TrailIndex, span: IndexSpan) -> tuple[TrailBytes, RecordColumns]:
-    """Read a span's bytes and index its records. Raises StorageError if the file has changed."""
+    """Read the bytes of a span of the index, and parse its records into columns. Raises StorageError if the file has changed."""
     with TrailFileReader(index.file(span.number)) as reader:
         data = reader.read(span.start, span.end - span.start)
     source = wrap_trail_bytes(data, span.start, span.state.order)
@@ -53,7 +53,7 @@ def read_span(
     *,
     back: bool = False,
 ) -> Iterator[ChangeBatch | UnreadOperations]:
-    """Yield the operations of a span in order, or none if its file no longer exists.
+    """Decode the operations of a span of the index. Yields them in order, or none if the file no longer exists.
 
     With ``place``, yield only the operations from that position on, or with ``back`` those before
     it.
@@ -61,7 +61,7 @@ def read_span(
     try:
         source, view = records_of(index, span)
     except StorageError:
-        if span.number in index.look_for_gone():
+        if span.number in index.find_gone_files():
             return
         raise
     state = replace(span.state, gives_open=True)
@@ -131,7 +131,7 @@ def _parts(
 
 
 def _begins(view: RecordColumns) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """Return the rows at which an operation may begin.
+    """Return the rows of a span's records at which an operation may begin.
 
     Excluded are later pieces of a long record, and the after image that follows the before image of
     an update.

@@ -110,7 +110,7 @@ def rows_of(index: TrailIndex, text: str, cancellation: QueryCancellation) -> pa
 
 
 def _hint(index: TrailIndex, problem: str) -> str:
-    """Return a hint that lists the names that can be selected from."""
+    """Return a hint for a failed SQL statement: the names that can be selected from."""
     if NO_FILES in problem:
         return "Files cannot be read on this page; trailgate sql can read them"
     with index.lock:
@@ -130,7 +130,7 @@ def _table_list(index: TrailIndex) -> pa.Table:
 
 
 def _columns(index: TrailIndex, name: str) -> tuple[Column, ...]:
-    """Return the columns of a table by its latest definition, or () if it is not defined."""
+    """Return the columns of a table of the index by its latest definition, or () if it is not defined."""
     versions = [one for _, one in index.tables[name].versions] or [
         one for one in index.definitions if one.name == name
     ]
@@ -140,7 +140,10 @@ def _columns(index: TrailIndex, name: str) -> tuple[Column, ...]:
 def _examples(
     names: Sequence[str], tables: Mapping[str, Sequence[Column]]
 ) -> Iterator[tuple[str, str]]:
-    """Yield questions about the first table with a key, each with a statement that answers it."""
+    """Yield example questions about the trail, each with an SQL statement that answers it.
+
+    The last one is about the first of the tables ``names`` that has a key.
+    """
     yield from EXAMPLES.items()
     for name in names:
         columns = tables.get(name, ())
@@ -155,7 +158,7 @@ def _examples(
 
 
 def _rows_named(index: TrailIndex, name: str) -> QueryRows | None:
-    """Return the rows of all operations, or of one table in the types of its columns.
+    """Return the rows for a name after FROM: all operations of the trail, or one table in the types of its columns.
 
     Returns None for an unknown name.
     """
@@ -191,7 +194,7 @@ def _first_rows(reader: pa.RecordBatchReader) -> dict[str, Any]:
 def answer_file(
     index: TrailIndex, statements: StatementRunner, query: Query, cancellation: QueryCancellation
 ) -> RowsFile:
-    """Run an SQL statement, and write its result to a temporary file, to download.
+    """Run the SQL statement in the query's ``sql``, and write its result to a temporary file, to download.
 
     Raises the same errors as ``write_rows``, and OptionError for the statement.
     """

@@ -85,19 +85,19 @@ class StatementRunner:
                 self._changed.notify_all()
 
     def cancel(self, reason: str = CANCELED) -> None:
-        """Cancel the running SQL statement, if any."""
+        """Cancel the pages' running SQL statement, if any."""
         with self._changed:
             if self.running is not None:
                 self.running.cancellation.cancel(reason)
 
     def end(self) -> None:
-        """Cancel the running statement, and wait up to a second for it to end."""
+        """Cancel the pages' running SQL statement, and wait up to a second for it to end."""
         self.cancel()
         with self._changed:
             self._changed.wait_for(lambda: self.running is None, WAIT_SECONDS)
 
     def close(self) -> None:
-        """Cancel the running statement, and refuse new statements."""
+        """Cancel the running SQL statement, and refuse new statements, because the server ends."""
         with self._changed:
             self._is_closed = True
         self.cancel(ENDING)

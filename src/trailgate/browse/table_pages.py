@@ -19,7 +19,7 @@ COLUMNS: Final = 2000  # the most columns shown, of all definitions together
 
 
 def table_page(index: TrailIndex, query: Query) -> dict[str, Any]:
-    """Return the template values for the page of a table.
+    """Return the template values for the page of a table of the trail.
 
     Raises OptionError if the trail has no such table.
     """

@@ -30,13 +30,13 @@ LAST_DAY: Final = 48_000  # days since 1970, in 2101: after all times that are c
 
 
 class BinWidth(NamedTuple):
-    """The width of a bin or a bar: a number of microseconds, or of calendar months."""
+    """The width of a bin or bar of time: a number of microseconds, or of calendar months."""
 
     length: int
     in_months: bool = False
 
     def number_of(self, time: int) -> int:
-        """Return the number of the bin that a time is in."""
+        """Return the number of the bin that a time is in. Bin 0 begins in 1970, or for months in the year 0."""
         return (_month(time) if self.in_months else time) // self.length
 
     def begin_of(self, number: int) -> int:
@@ -71,7 +71,7 @@ NEXT_WIDTHS: Final = dict(pairwise(WIDTHS))
 
 
 def wider(width: BinWidth) -> BinWidth:
-    """Return the next width of bins: after years, twice the width."""
+    """Return the next wider width of a histogram's bins: after years, twice the width."""
     return NEXT_WIDTHS.get(width) or BinWidth(2 * width.length, width.in_months)
 
 
@@ -83,7 +83,7 @@ def month_numbers(times: Longs) -> Longs:
 
 @cache
 def _months_of_days() -> Longs:
-    """Return the number of each day's month, from 1970-01-01 on."""
+    """Return the month number of each day from 1970-01-01 on."""
     return np.arange(LAST_DAY).astype("M8[D]").astype("M8[M]").astype(np.int64) + FIRST_MONTH
 
 
@@ -127,7 +127,7 @@ def bar_edges(begin: int, end: int, width: BinWidth, most: int) -> list[int]:
 
 
 def _covering(begin: int, end: int, step: int) -> range:
-    """Return multiples of ``step`` seconds that cover a time range.
+    """Return the multiples of ``step`` seconds that cover a time range, as edges of a chart's bars.
 
     The first is at or before ``begin``, and the last at or after ``end`` (both in microseconds).
     """
@@ -138,7 +138,7 @@ def _covering(begin: int, end: int, step: int) -> range:
 
 
 def _multiples(begin: int, end: int, step: int) -> list[int]:
-    """Return the multiples of a step in seconds within a time range."""
+    """Return the multiples of ``step`` seconds within a time range, for labels (all in microseconds)."""
     origin, width = _origin(step), step * SECOND
     first = origin - (origin - begin) // width * width  # the double minus rounds up
     return list(range(first, end, width))
@@ -157,7 +157,7 @@ def _labelled(times: list[int], step: int) -> Iterator[tuple[int, str]]:
 
 
 def _origin(step: int) -> int:
-    """Return the time (microseconds) from which the multiples of a step are counted.
+    """Return the time (microseconds) from which the multiples of a step of a time axis are counted.
 
     For steps of more than a day it is a Monday, otherwise 1970-01-01.
     """
@@ -165,7 +165,7 @@ def _origin(step: int) -> int:
 
 
 def _months(begin: int, end: int, months: int) -> Iterator[tuple[int, datetime]]:
-    """Yield the first days of every ``months``-th month."""
+    """Yield the beginning of every ``months``-th month within a time range, as microseconds and as a date."""
     for number in range(-(-_month(begin) // months) * months, _month(end) + 1, months):
         moment = _first_day(number)
         at = _microseconds(moment)

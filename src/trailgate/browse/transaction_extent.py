@@ -48,7 +48,7 @@ class TransactionExtent:
 
     @property
     def operations(self) -> int:
-        """The number of operations in the transaction."""
+        """The number of operations of the transaction that were counted so far."""
         return self.counts.total()
 
     @property
@@ -57,7 +57,7 @@ class TransactionExtent:
         return max(0, self.last_time - (self.first_time or 0))
 
     def add(self, batch: ChangeBatch, begin: TrailPosition) -> None:
-        """Count the operations of a batch up to the transaction's end."""
+        """Count the operations of a batch from the transaction's beginning up to its end, and find the end."""
         # Blocks are per table. Put their columns back into the order of the batch.
         indicator = np.zeros(batch.rows, np.uint8)
         time = np.zeros(batch.rows, np.int64)
@@ -103,7 +103,7 @@ class TransactionExtent:
 
 
 def _position(batch: ChangeBatch, row: int) -> TrailPosition:
-    """Return the position of an operation of a batch."""
+    """Return the trail position of the operation at ``row`` of a batch."""
     block = next(one for one in batch.blocks if row in one.order)
     at = int(np.flatnonzero(block.order == row)[0])
     return TrailPosition(*parse_position(block.position[at].as_py()))
@@ -114,8 +114,8 @@ def measure_transaction(
 ) -> TransactionExtent:
     """Find the end of the transaction that begins at a position, and count its operations.
 
-    If ``known`` is an extent from a count that took too long, the count continues there and the
-    extent is updated.
+    ``known`` is the extent from an earlier call, if there was one. It is updated: a count that took
+    too long continues, and a transaction without an end is counted again.
     """
     extent = TransactionExtent() if known is None else known
     with extent.lock:
@@ -125,7 +125,7 @@ def measure_transaction(
 
 
 def _count_on(index: TrailIndex, begin: TrailPosition, extent: TransactionExtent) -> None:
-    """Continue to count for some seconds, but at least one span."""
+    """Count a transaction's operations, or continue to count them, for some seconds, but at least in one span."""
     if extent.counted_to is None:
         # Without an end the transaction may have grown.
         extent.counts.clear()

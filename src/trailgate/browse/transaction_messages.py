@@ -65,7 +65,7 @@ def transaction_message(index: TrailIndex, query: Query) -> dict[str, str]:
 def _between(
     batch: ChangeBatch, begin: TrailPosition, stop: TrailPosition | None, most: int
 ) -> ChangeBatch:
-    """Return the first operations of a batch between two positions."""
+    """Return the first ``most`` operations of a batch from ``begin`` up to ``stop``, or without a limit if that is None."""
     keep = np.zeros(batch.rows, bool)
     for block in batch.blocks:
         mask = pc.greater_equal(block.position, long_position(*begin))

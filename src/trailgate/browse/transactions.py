@@ -53,7 +53,7 @@ class IndexedTransaction:
 
 
 class TransactionIds(NamedTuple):
-    """The ids of the transactions in a chunk of records.
+    """The ids (TRANID or CSN) of the transactions in a chunk of records.
 
     ``numbers`` are the numbers of the transactions that have an id, ascending, and ``strings`` are
     their ids.
@@ -63,7 +63,7 @@ class TransactionIds(NamedTuple):
     strings: list[str]
 
     def of(self, number: int) -> str:
-        """Return the id of a chunk's transaction, or "" if it has none."""
+        """Return the id of the transaction with this number in the chunk, or "" if it has none."""
         at = int(np.searchsorted(self.numbers, number))
         known = at < len(self.numbers) and self.numbers[at] == number
         return self.strings[at] if known else ""
@@ -90,7 +90,7 @@ class TransactionStatistics:
     open: IndexedTransaction | None = None
 
     def follow(self, begins: TransactionBegins, extents: TransactionExtents) -> None:
-        """Count the transactions that end in a chunk, and keep the last transaction if it is still open."""
+        """Count the transactions of a chunk except the last one, which is kept because it may continue in the next chunk."""
         counts = extents.operations
 
         def made(number: int) -> IndexedTransaction:
@@ -120,14 +120,14 @@ class TransactionStatistics:
         self.open = made(final) if counts[final] else None
 
     def finish(self, *, is_open: bool) -> None:
-        """Count the last transaction of the trail, unless it is open."""
+        """Count the last transaction that was followed, unless it is open (``is_open``)."""
         last = self.open
         if last is not None and not is_open:
             self._add([last], np.array([last.operations]), np.array([last.duration]))
             self.open = None
 
     def _add(self, ended: list[IndexedTransaction], sizes: Longs, durations: Longs) -> None:
-        """Count transactions. ``ended`` contains the candidates for the lists of the longest."""
+        """Count ended transactions by their sizes and durations. ``ended`` are the candidates for the lists of the longest."""
         if not len(sizes):
             return
         self.count += len(sizes)
@@ -143,7 +143,7 @@ class TransactionStatistics:
 
 
 def _largest(values: Longs, kept: list[IndexedTransaction], measure: str) -> list[int]:
-    """Return the indexes of the values that are large enough for ``kept``, a list of the longest transactions.
+    """Return the indexes of the sizes or durations that are large enough for ``kept``, a list of the longest transactions.
 
     ``measure`` is the attribute by which the list is sorted, such as "duration".
     """

@@ -135,7 +135,7 @@ class SheetFault:
 
 @dataclass(frozen=True, slots=True)
 class TextRun:
-    """A piece of the message with its colour and its meaning.
+    """A piece of the workbench's message with its colour and its meaning.
 
     Bytes between fields have no colour and no meaning.
     """
@@ -166,7 +166,12 @@ class SheetResult:
 
 
 class Workbench:
-    """The files that the command ``trailgate browse`` names for the workbench."""
+    """The files that the command ``trailgate browse`` names for the workbench.
+
+    ``properties`` is a file, ``messages`` a folder of messages to choose from, and ``save_to`` the
+    folder to which properties may be written; each may be None. ``copybooks`` are the files that
+    the properties name.
+    """
 
     def __init__(
         self,
@@ -194,7 +199,7 @@ class Workbench:
         return self.properties or self.messages or NEW
 
     def read(self) -> Sheet:
-        """Read the page's fields from the current files.
+        """Read the fields of the workbench page from the current files.
 
         The message is the first one of the folder.
         """
@@ -254,7 +259,7 @@ class Workbench:
         return str(path)
 
     def _text(self, path: str) -> str:
-        r"""Return a file's text.
+        r"""Read a properties file as text.
 
         Bytes that are not UTF-8 become ``\xHH`` escapes, which properties allow.
         """
@@ -402,7 +407,7 @@ class _Examined:
         self.errors: list[TrailgateError] = []
 
     def run(self) -> SheetResult:
-        """Run all steps, and return the results and the errors with their positions."""
+        """Examine the sheet in all steps, and return the results, and the errors with their positions."""
         try:
             self._run()
         except TrailgateError as error:
@@ -437,7 +442,7 @@ class _Examined:
         self._parse(capture, messages, body)
 
     def _properties(self) -> Properties:
-        """Parse the properties. A line with an error is recorded and then treated as empty."""
+        """Parse the properties. An error is recorded, and its line is then treated as empty."""
         lines = self.sheet.properties.split("\n")
         while len(self.errors) < FAULTS:
             try:
@@ -451,7 +456,7 @@ class _Examined:
         return Properties(())
 
     def _lines(self) -> dict[str, int]:
-        """Map each rule to its line number in the properties.
+        """Map each XML rule to its line number in the properties.
 
         A rule's line is `RULE.match=...` if the rule has one, otherwise `RULE.type=...`.
         """
@@ -491,7 +496,7 @@ class _Examined:
         )
 
     def _fault(self, error: TrailgateError) -> SheetFault:
-        """Locate an error on the page: its input field, line and column."""
+        """Locate an error on the workbench page: its input field, line and column."""
         where = error.where
         source = where.source or (MESSAGE if where.offset is not None or where.record else "")
         place = replace(where, source=None, message=None, line=None, column=None, offset=None)
@@ -535,7 +540,7 @@ class _Examined:
         return "", ""
 
     def _runs(self, damaged: frozenset[int]) -> tuple[TextRun, ...]:
-        """Split the message into fields and the bytes between them."""
+        """Split the workbench's message into fields and the bytes between them. ``damaged`` are the offsets of bad fields."""
         records = self.found.view.records
         body, at, runs = self.sheet.body if records else b"", 0, []
         for record in records:
@@ -555,13 +560,13 @@ class _Examined:
 
 
 def _between(raw: bytes) -> str:
-    """Decode the bytes between fields."""
+    """Decode the bytes between the fields of a message."""
     return raw.decode(errors="replace").replace("\r\n", "\n")
 
 
 @dataclass(frozen=True, slots=True)
 class SheetOperation:
-    """An operation parsed from the message, formatted for the page."""
+    """An operation parsed from the workbench's message, formatted for the page."""
 
     kind: str
     table: str
@@ -573,7 +578,7 @@ class SheetOperation:
 
 
 def _operation(row: dict[str, Any], capture: Capture) -> SheetOperation:
-    """Convert a row of operations for the page."""
+    """Convert a row of the operations table, parsed from the message, for the workbench page."""
     before, after = (dict(row[name] or ()) for name in ("before", "after"))
     kind = row["op_type"]
     cells = tuple(
@@ -593,12 +598,12 @@ def _operation(row: dict[str, Any], capture: Capture) -> SheetOperation:
 
 
 def _side(image: Mapping[str, str | None], name: str) -> ShownValue:
-    """Return a value of an image for the page."""
+    """Return the value of column ``name`` in an image as the page shows it."""
     return show_value(image[name]) if name in image else MISSING
 
 
 def examine_sheet(bench: Workbench, sheet: Sheet) -> SheetResult:
-    """Run the capture that the page describes on its message.
+    """Run the capture that the workbench page describes on its message.
 
     Errors become faults in the result.
     """

@@ -29,7 +29,7 @@ TOO_LARGE: Final = f"the workbench accepts at most {POSTED >> 20} MB"
 
 @dataclass(frozen=True, slots=True)
 class WorkbenchPage:
-    """Answers requests to the workbench.
+    """Answers HTTP requests to the workbench.
 
     ``around`` contains the template values that all pages have.
     """
@@ -82,7 +82,7 @@ class WorkbenchPage:
 
 
 def _apply_action(bench: Workbench, sheet: Sheet, action: str) -> Sheet:
-    """Carry out the action of a button, and return the changed fields."""
+    """Carry out the action of a button of the workbench ("propose", "back" or "load"), and return the changed fields."""
     if action == "propose":
         return propose_properties(sheet)
     if action == "back":
@@ -93,7 +93,7 @@ def _apply_action(bench: Workbench, sheet: Sheet, action: str) -> Sheet:
 
 
 def _values(bench: Workbench, sheet: Sheet) -> dict[str, Any]:
-    """Return the values for the page and its result."""
+    """Examine the sheet, and return the template values for the workbench page and for its result."""
     return {
         "bench": bench,
         "sheet": sheet,
@@ -105,7 +105,7 @@ def _values(bench: Workbench, sheet: Sheet) -> dict[str, Any]:
 
 
 def _file(name: str, text: str) -> Response:
-    """Return properties as a file to download."""
+    """Return the workbench's properties as a file to download."""
     plain = "".join(c if c.isascii() and (c.isalnum() or c in "._-") else "_" for c in name)
     headers = {"content-disposition": f'attachment; filename="{plain}"'}
     return Response(as_file(text), media_type="text/plain; charset=utf-8", headers=headers)

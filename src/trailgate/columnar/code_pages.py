@@ -37,7 +37,7 @@ from trailgate.arrays import Longs, Mask, Octets
 from trailgate.columnar.gather import fixed_rows
 from trailgate.columnar.kernels.strings import NO_CHARACTER, NO_ROOM, ONE_BYTE, translate_rows
 from trailgate.columnar.kernels.words import SPARE
-from trailgate.columnar.rows import byte_view, flat_rows, rows_at
+from trailgate.columnar.rows import byte_view, flat_rows, mask_as_null, rows_at
 from trailgate.errors import EncodeError, OptionError, Where, did_you_mean
 
 NONE: Final = "\ufffe"  # marks a byte without a character, as in Python's charmap codecs
@@ -76,7 +76,7 @@ _NUMBERED: Final = re.compile(r"^(?:x-?)?(?:ebcdic|ccsid|ibm|cp)*0*(\d+)$")
 
 
 class DecodedText(NamedTuple):
-    """The characters of decoded rows.
+    """The text of rows that a code page has decoded.
 
     Rows marked in ``bad`` are null: their bytes are not characters of the code page.
     """
@@ -99,11 +99,11 @@ class CodePage(Protocol):
         ...
 
     def decode(self, matrix: Octets) -> DecodedText:
-        """Decode each row of a byte matrix to characters."""
+        """Decode each row of a byte matrix with the code page."""
         ...
 
     def encode(self, values: pa.Array) -> pa.Array:
-        """Encode each text as bytes.
+        """Encode each string as bytes of the code page.
 
         Raises EncodeError for a character that the code page does not have; `where.record` is the
         row.
@@ -117,9 +117,10 @@ def decode_with_page(raw: bytes, page: CodePage) -> str:
 
 
 def decode_values(raw: pa.BinaryArray, page: CodePage) -> pa.StringArray:
-    """Decode byte strings as `decode_with_page` decodes one.
+    """Decode a column of byte strings with a code page. A value that is not valid in the page becomes "".
 
-    Byte strings of equal length are decoded together.
+    If all values have the same length, they are decoded together, otherwise once per distinct
+    value.
     """
     begins, data = byte_view(raw)
     sizes = np.diff(begins)
@@ -139,7 +140,7 @@ def strings(data: bytes | npt.NDArray[np.uint8], lengths: Longs) -> pa.Array:
 
 
 def from_codes(codes: npt.NDArray[np.uint16], kept: Mask) -> pa.Array:
-    """Convert each row of UTF-16 codes to text. Codes that the mask ``kept`` does not mark are skipped.
+    """Convert each row of a code page's UTF-16 codes to text. Codes that the mask ``kept`` does not mark are skipped.
 
     A code c from 0xD800 to 0xDFFF is not a surrogate here, but stands for a text of two units:
     number c - 0xD800 of `PairSequences`.
@@ -162,25 +163,24 @@ def from_codes(codes: npt.NDArray[np.uint16], kept: Mask) -> pa.Array:
     return strings(units.astype("<u2").tobytes().decode("utf-16-le").encode(), lengths)
 
 
-def mask_as_null(values: pa.Array, nulls: Mask | None) -> pa.Array:
-    """Return decoded values with null in the rows of the mask ``nulls``."""
-    if nulls is None or not nulls.any():
-        return values
-    return values.take(pa.array(np.arange(len(values)), mask=nulls))
-
-
 def mask_or_none(mask: Mask) -> Mask | None:
-    """Return the mask, or None if it marks no row."""
+    """Return a mask of bad rows, or None if it marks no row."""
     return mask if mask.any() else None
 
 
 def decode_each(matrix: Octets, decode: Callable[[bytes], str]) -> DecodedText:
-    """Decode each row of bytes with a function that is called once per distinct value."""
+    """Decode each row of a byte matrix with a function that is called once per distinct value.
+
+    A row for which it raises UnicodeError is bad.
+    """
     return decode_distinct(fixed_rows(matrix), decode)
 
 
 def decode_distinct(raws: pa.BinaryArray, decode: Callable[[bytes], str]) -> DecodedText:
-    """Decode byte strings without nulls with a function that is called once per distinct value."""
+    """Decode byte strings without nulls with a function that is called once per distinct value.
+
+    A value for which it raises UnicodeError is bad.
+    """
     # Data files repeat values, so the slow codec is called once per distinct value.
     encoded = raws.dictionary_encode()
     rows: list[str | None] = []
@@ -198,7 +198,10 @@ def decode_distinct(raws: pa.BinaryArray, decode: Callable[[bytes], str]) -> Dec
 
 
 def encode_each(values: pa.Array, page: str, encode: Callable[[str], bytes]) -> pa.Array:
-    """Encode each string with a function that is called once per distinct value."""
+    """Encode each string of a column with a function that is called once per distinct value.
+
+    Raises EncodeError, which names the code page ``page``, if the function raises UnicodeError.
+    """
     encoded = values.dictionary_encode()
     results: list[bytes] = []
     for number, text in enumerate(encoded.dictionary.to_pylist()):
@@ -220,7 +223,10 @@ def unencodable_error(page: str, text: str, row: int) -> EncodeError:
 
 @dataclass(frozen=True, slots=True)
 class SingleBytePage:
-    """A page of 256 characters, one per byte value."""
+    """A code page of one byte per character, such as cp037: ``characters[b]`` is the character of byte b.
+
+    It is ``NONE`` if the byte has none. ``sizes[b]`` is the size of the character in UTF-8, or 0.
+    """
 
     name: str
     characters: str
@@ -240,16 +246,18 @@ class SingleBytePage:
 
     @property
     def blank(self) -> bytes:
-        """The page's byte for a blank."""
+        """The single-byte page's byte for a blank."""
         return bytes([self.characters.index(" ")])
 
     @property
     def codes(self) -> npt.NDArray[np.uint16]:
-        """The Unicode code point of each byte value."""
+        """The Unicode code point of each byte's character."""
         return np.array([ord(c) for c in self.characters], np.uint16)
 
-    def plain(self, matrix: Octets, *, left: bool = False, right: bool = False) -> pa.Array | None:
-        """Decode rows of single bytes, trimmed on the left or right.
+    def decode_if_valid(
+        self, matrix: Octets, *, left: bool = False, right: bool = False
+    ) -> pa.Array | None:
+        """Decode rows with a single-byte page, trimmed on the left or right, if all bytes are characters.
 
         Returns None if any byte is not a character.
         """
@@ -270,17 +278,19 @@ class SingleBytePage:
         return pa.StringArray.from_buffers(rows, pa.py_buffer(offsets), pa.py_buffer(text))
 
     def decode(self, matrix: Octets, *, left: bool = False, right: bool = False) -> DecodedText:
-        """Decode rows of single bytes, trimmed on the left or right."""
-        values = self.plain(matrix, left=left, right=right)
+        """Decode rows with a single-byte page, trimmed on the left or right."""
+        values = self.decode_if_valid(matrix, left=left, right=right)
         if values is not None:
             return DecodedText(values)
         bad = (self.sizes[matrix] == 0).any(axis=1)
         # Decode bad rows as blanks, and make them null afterwards.
         filled = np.where(bad[:, None], self.blank[0], matrix)
-        return DecodedText(mask_as_null(self.plain(filled, left=left, right=right), bad), bad)
+        return DecodedText(
+            mask_as_null(self.decode_if_valid(filled, left=left, right=right), bad), bad
+        )
 
     def encode(self, values: pa.Array) -> pa.Array:
-        """Encode strings with one byte per character.
+        """Encode strings with a single-byte page: one byte per character.
 
         Raises EncodeError for a character that the page does not have; `where.record` is the row.
         """
@@ -301,7 +311,7 @@ class SingleBytePage:
 
 
 def _table(name: str) -> bytes:
-    """Read a table that ``tools/code_pages.py`` has written."""
+    """Read a table of code pages that ``tools/code_pages.py`` has written."""
     # importlib.resources would import zipfile and tempfile: 10 ms of each command.
     data = pkgutil.get_data("trailgate", f"reference/code_pages/{name}")
     if data is None:
@@ -360,7 +370,11 @@ def _pair_of(page: str) -> Mapping[str, bytes]:
 
 
 def _parts(text: str, pairs: Mapping[str, bytes]) -> Iterator[str]:
-    """Yield the characters of a text. A character and its mark are one part if they share a pair of bytes."""
+    """Split a text into the parts that a double-byte page encodes: characters, or a letter with its combining mark.
+
+    The two are one part if they share a pair of bytes in the page; ``pairs`` maps its parts to
+    bytes.
+    """
     at = 0
     while at < len(text):
         width = 2 if text[at : at + 2] in pairs else 1
@@ -370,7 +384,7 @@ def _parts(text: str, pairs: Mapping[str, bytes]) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class DoubleBytePage:
-    """Two bytes per character without shifts, for DBCS fields."""
+    """A code page of two bytes per character without shifts, for DBCS fields."""
 
     name: str
 
@@ -389,7 +403,7 @@ class DoubleBytePage:
         return DecodedText(mask_as_null(from_codes(codes, np.ones(codes.shape, bool)), bad), bad)
 
     def encode(self, values: pa.Array) -> pa.Array:
-        """Encode strings with two bytes per character.
+        """Encode strings with a double-byte page: two bytes per character.
 
         Raises EncodeError for a character that the page does not have; `where.record` is the row.
         """
@@ -405,7 +419,7 @@ class DoubleBytePage:
 
 @dataclass(frozen=True, slots=True)
 class MixedPage:
-    """A page of single bytes, and of byte pairs between shift-out and shift-in."""
+    """A code page of single bytes, and of byte pairs between shift-out (0E) and shift-in (0F)."""
 
     name: str
     single: SingleBytePage
@@ -417,11 +431,11 @@ class MixedPage:
 
     @property
     def blank(self) -> bytes:
-        """The single byte of a blank."""
+        """The mixed page's byte for a blank, which is a single byte."""
         return self.single.blank
 
     def decode(self, matrix: Octets) -> DecodedText:
-        """Decode rows of single bytes and shifted byte pairs. Shifts are not characters."""
+        """Decode rows with a mixed page: single bytes and shifted byte pairs. Shifts are not characters."""
         shifted = ((matrix == SHIFT_OUT) | (matrix == SHIFT_IN)).any(axis=1)
         if not shifted.any():
             return self.single.decode(matrix)
@@ -438,7 +452,7 @@ class MixedPage:
         return DecodedText(values, bad)
 
     def _shift(self, matrix: Octets) -> DecodedText:
-        """Decode rows that have shifts."""
+        """Decode rows of a mixed page that have shifts."""
         # Example: A 0E 42 C1 42 C2 0F B. ``last`` is the column of the last shift at or before each byte:
         # -1 1 1 1 1 1 6 6. A byte is ``double`` after a shift-out, and the ``first`` of its pair at an odd
         # distance from it. Kept are single bytes and the first bytes of pairs.
@@ -460,7 +474,7 @@ class MixedPage:
         return DecodedText(mask_as_null(from_codes(codes, kept), bad), bad)
 
     def encode(self, values: pa.Array) -> pa.Array:
-        """Encode strings, with shifts around double-byte characters.
+        """Encode strings with a mixed page, with shifts around double-byte characters.
 
         Raises EncodeError for a character that the page does not have; `where.record` is the row.
         """
@@ -514,7 +528,7 @@ class CodecPage:
 
     @property
     def blank(self) -> bytes:
-        """The codec's bytes of a blank."""
+        """The bytes of a blank in Python's codec."""
         return " ".encode(self.name)
 
     def decode(self, matrix: Octets) -> DecodedText:
@@ -611,7 +625,7 @@ def _decode_together(page: SingleBytePage, values: pa.BinaryArray) -> DecodedTex
 
 
 def _decode_separately(page: CodePage, values: pa.BinaryArray) -> DecodedText:
-    """Decode each distinct value."""
+    """Decode a binary column with a code page, one distinct value after the other."""
     if isinstance(page, CodecPage):
         return decode_distinct(values, lambda raw: raw.decode(page.name))
     encoded = values.dictionary_encode()

@@ -61,19 +61,19 @@ class UnbalancedQuotesError(DecodeError):
 
 @dataclass(frozen=True, slots=True)
 class DelimitedDialect:
-    """The delimiters of delimited text, each of one or more bytes.
+    """A dialect of delimited text: its field and line delimiters, quotes and escapes, each of one or more bytes.
 
     ``quote_escaped`` is the escaped form of a quote within quotes; None means a doubled quote.
-    ``others_escaped`` are the escaped forms of delimiters, for example a backslash and a comma: the
-    delimiter in them is data. With ``returns``, a carriage return before the line feed that ends a
-    record is not data.
+    ``escaped_delimiters`` are the escaped forms of delimiters, for example a backslash and a comma:
+    the delimiter in them is data. With ``returns``, a carriage return before the line feed that
+    ends a record is not data.
     """
 
     field: bytes
     line: bytes
     quote: bytes | None = None
     quote_escaped: bytes | None = None
-    others_escaped: tuple[bytes, ...] = ()
+    escaped_delimiters: tuple[bytes, ...] = ()
     returns: bool = False
 
     @property
@@ -101,12 +101,12 @@ class DelimitedFields:
 
     @property
     def first(self) -> Longs:
-        """The index of each record's first field."""
+        """The index of the first field of each record of delimited text."""
         return self.bounds[:-1]
 
     @cached_property
     def count(self) -> Longs:
-        """The number of fields in each record."""
+        """The number of fields in each record of delimited text."""
         return np.diff(self.bounds)
 
 
@@ -167,9 +167,7 @@ def _window(data: Octets) -> Octets:
 
 @cache
 def _regular(dialect: DelimitedDialect) -> regular_fields.RegularDialect | None:
-    """Convert a dialect to the form for the fast scanner.
-
-    Return None if only the slow scanner can handle it.
+    """Convert a dialect of delimited text to the form for the fast scanner, or return None if it cannot scan it.
 
     The slow scanner is needed for longer tokens, for escaped delimiters, and if two tokens have a
     byte in common.
@@ -180,7 +178,7 @@ def _regular(dialect: DelimitedDialect) -> regular_fields.RegularDialect | None:
     escape_byte = b"" if escape == quote else escape
     every = dialect.field + dialect.line + quote + escape_byte
     if (
-        dialect.others_escaped
+        dialect.escaped_delimiters
         or len(dialect.field) != 1
         or len(dialect.line) > 2
         or len(quote) > 1
@@ -195,13 +193,13 @@ def _regular(dialect: DelimitedDialect) -> regular_fields.RegularDialect | None:
 @cache
 def _tokens(dialect: DelimitedDialect) -> kernels.DelimitedTokens:
     quotes = (dialect.quote, dialect.escaped_quote) if dialect.quote else (b"", b"")
-    every = (dialect.field, dialect.line, *quotes, *dialect.others_escaped)
+    every = (dialect.field, dialect.line, *quotes, *dialect.escaped_delimiters)
     bounds = np.cumsum([0, *map(len, every)])
     return kernels.DelimitedTokens(
         octets(b"".join(every)),
         bounds,
         _kinds(dialect),
-        _firsts(dialect.field, dialect.line, *dialect.others_escaped),
+        _firsts(dialect.field, dialect.line, *dialect.escaped_delimiters),
         _firsts(*quotes),
     )
 
@@ -213,7 +211,7 @@ def _kinds(dialect: DelimitedDialect) -> Octets:
     """
     kinds = np.zeros(256, np.uint8)
     one_byte = {dialect.field: kernels.FIELD_DELIMITER, dialect.line: kernels.LINE_DELIMITER}
-    for token in (dialect.field, dialect.line, *dialect.others_escaped):
+    for token in (dialect.field, dialect.line, *dialect.escaped_delimiters):
         known = kinds[token[0]] != kernels.NO_DELIMITER or len(token) > 1
         kinds[token[0]] = kernels.SEVERAL if known else one_byte.get(token, kernels.SEVERAL)
     return kinds

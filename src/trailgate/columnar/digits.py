@@ -56,7 +56,7 @@ def from_hex(values: pa.StringArray) -> pa.BinaryArray:
 
 
 def _parts(values: pa.Array) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8]]:
-    """Return the offsets of a text or binary column, starting from 0, and its bytes."""
+    """Return the offsets of a column of text or bytes, converted to start from 0, and the bytes of its values."""
     if not len(values):
         return np.zeros(1, np.int32), np.zeros(0, np.uint8)
     _, offsets, data = values.buffers()
@@ -84,7 +84,7 @@ def _first_bad(
 
 
 def checksums(data: Any, starts: Longs, ends: Longs) -> list[int]:
-    """Return the CRC-32 of each value data[starts[i]:ends[i]]."""
+    """Return the CRC-32 checksum of each value data[starts[i]:ends[i]]."""
     view = memoryview(data)
     return [
         zlib.crc32(view[begin:end])

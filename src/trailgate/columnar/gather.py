@@ -75,7 +75,7 @@ def gather_measured(
 
 
 def build_binary_column(offsets: Offsets, data: Octets, nulls: Mask, *, text: bool) -> pa.Array:
-    """Build a binary or string column from its parts.
+    """Build an Arrow binary or string column from its offsets, bytes and a mask of the nulls.
 
     ``nulls`` may be empty. ``data`` may be longer than the values: the extra bytes (``SPARE``) let
     loops read complete words at the end.
@@ -95,14 +95,14 @@ def _as_longs(starts: Longs | Offsets, ends: Longs | Offsets) -> tuple[Longs, Lo
 
 
 def measure_error(problem: int, size: int) -> DecodeError:
-    """Build the error for a problem code of the kernel ``measure``."""
+    """Build the error for a problem code of the kernel ``measure``. ``size`` is the size of the buffer."""
     if problem == kernels.OUTSIDE:
         return DecodeError(f"a value lies outside its {size} bytes")
     return DecodeError("the values of one column are more than 2 GiB", hint="read fewer at a time")
 
 
 def check_text(values: pa.Array, starts: Longs) -> None:
-    """Raise DecodeError for the first value of a column that is not UTF-8."""
+    """Raise DecodeError for the first value of a column that is not UTF-8. ``starts`` are the values' offsets, for the error."""
     # The column was built as text without a check. The cast from binary checks it.
     raw = values.view(pa.binary())
     try:
@@ -142,10 +142,10 @@ def fixed_rows(matrix: Octets) -> pa.Array:
     )
 
 
-def gather_objects(
+def join_small_batches(
     batches: Iterable[pa.RecordBatch], rows: int = ROWS, size: int = SIZE
 ) -> Iterator[pa.RecordBatch]:
-    """Join record batches up to ``rows`` rows and about ``size`` bytes each, in their order.
+    """Join small Arrow record batches of one schema, up to ``rows`` rows and about ``size`` bytes each, in their order.
 
     This saves costs that every batch has. A larger batch is returned unchanged.
     """

@@ -30,7 +30,7 @@ def columns_to_maps(
     missing: Sequence[Mask | None],
     rows: int,
 ) -> pa.MapArray:
-    """Convert columns to one map<string, string> per row.
+    """Convert string columns to one map<string, string> per row, from column name to value.
 
     Missing columns have no key, and NULLs have a null value.
 
@@ -68,7 +68,7 @@ def _empty_maps(rows: int) -> pa.MapArray:
 
 
 def _valid(columns: Sequence[pa.Array], rows: int) -> Mask | None:
-    """Return a matrix (rows x columns) that is true for values, or None if there are no nulls."""
+    """Return a matrix (rows x columns) that is false for nulls, or None if the columns have no nulls."""
     if not any(column.null_count for column in columns):
         return None
     valid = np.ones((rows, len(columns)), bool)
@@ -95,7 +95,7 @@ def _kept(marks: Sequence[Mask | None], valid: Mask | None) -> Mask | None:
 def _interleave(
     columns: Sequence[pa.Array], valid: Mask | None, keep: Mask | None
 ) -> pa.StringArray:
-    """Return the values row by row, without the values of missing columns."""
+    """Join columns to the items of maps: the values row by row, without those that ``keep`` excludes."""
     offsets, data = text_view(pa.concat_arrays(columns))
     kept = _ALL if keep is None else keep.reshape(-1)
     # One offset more than values. SPARE bytes follow, because values are copied in words.
@@ -110,7 +110,7 @@ def _interleave(
 
 
 def _tile(names: Sequence[str], rows: int) -> pa.StringArray:
-    """Return all names, repeated ``rows`` times."""
+    """Return the keys of maps that have all columns: all names, repeated ``rows`` times."""
     # Example: the names A and BC for 2 rows. The ends within a row are 1 and 3, rows start at 0 and
     # 3, so the offsets are 0 1 3 4 6 in the bytes ABCABC.
     encoded = [name.encode() for name in names]
@@ -195,7 +195,7 @@ def _pick(items: pa.Array, slots: Longs) -> tuple[pa.StringArray | None, Mask | 
 
 
 def merge_maps(first: pa.MapArray, second: pa.MapArray) -> pa.MapArray:
-    """Merge two maps per row.
+    """Merge two columns of maps row by row.
 
     If both have the same key, the value of the second map is used. A null map has no entries.
     """

@@ -72,9 +72,10 @@ def parse_integers(values: pa.StringArray, scale: int, width_bytes: int, signed:
 def parse_digits(
     values: pa.StringArray, bounds: tuple[int, int], signed: bool = True
 ) -> pa.Array | None:
-    """Parse numbers of 1 to 18 digits, as most are.
+    """Parse a column of numbers of 1 to 18 digits in one loop, or return None if a value has another form.
 
-    Returns None if one has another form, or is out of bounds.
+    Also returns None if a number is outside ``bounds`` (lowest and highest), or if the column is a
+    slice or has only nulls.
     """
     if values.offset or values.null_count == len(values):
         return None
@@ -93,7 +94,7 @@ def parse_digits(
 
 
 def _no_number(values: pa.Array, row: int) -> DecodeError:
-    """Build the error for the first row that is not a number.
+    """Build the error for a row that is not a number.
 
     Its ``alike`` lists all rows that are not numbers.
     """
@@ -145,7 +146,7 @@ def _decimals(values: pa.Array, scale: int) -> pa.Array:
 
 
 def _exact(values: pa.Array, decimal_type: pa.DataType) -> pa.Array:
-    """Cast text to decimals. Raises ArrowInvalid or DecodeError if digits would be lost."""
+    """Cast a column of number text to decimals. Raises ArrowInvalid or DecodeError if digits would be lost."""
     decimals = pc.cast(values, decimal_type)
     offsets, data = byte_view(values)
     has_power = ((data[offsets[0] : offsets[-1]] | 0x20) == ord("e")).any()
@@ -183,7 +184,7 @@ def _check_cast(values: pa.Array, decimals: pa.Array, *, has_power: bool) -> Non
 
 
 def _plain(values: pa.Array) -> pa.Array:
-    """Return numbers without surrounding blanks and without insignificant zeros."""
+    """Return number text without surrounding blanks and without insignificant zeros: " 01.50" becomes "1.5"."""
     values = pc.replace_substring_regex(trim(values), _LEADING_ZEROS, r"\1\2")
     values = pc.replace_substring_regex(values, _ZERO, "0")
     return pc.replace_substring_regex(values, _TRAILING_ZEROS, r"\1")

@@ -35,7 +35,7 @@ FEW: Final = 64  # up to this many distinct keys, comparing with each of them is
 def find_failing_row(check: Callable[[pa.Array], object], values: pa.Array) -> int:
     """Return the index of the first row of a column that ``check`` rejects.
 
-    The caller knows that it rejects ``values`` as a whole.
+    The caller must know that ``check`` rejects the complete column.
 
     ``check`` raises DecodeError or an Arrow error for a column with a bad row. It is called with
     slices, each twice as long as the previous one, until one is rejected; this slice is bisected.
@@ -70,9 +70,9 @@ def row_error(problem: str, values: pa.Array, row: int, hint: str = "") -> Decod
 
 
 def convert_valid_rows(convert: Callable[[pa.Array], pa.Array], values: pa.Array) -> pa.Array:
-    """Apply ``convert`` to the rows that are not null and put the nulls back.
+    """Convert the rows of a column that are not null: call ``convert`` with them, and put the nulls back.
 
-    Rows in errors of ``convert`` are translated to rows of ``values``.
+    The row numbers in an error of ``convert`` are translated to rows of ``values``.
     """
     if not values.null_count:
         return convert(values)
@@ -92,9 +92,9 @@ def convert_valid_rows(convert: Callable[[pa.Array], pa.Array], values: pa.Array
 
 
 def nullify_rows(values: pa.Array, missing: Mask) -> pa.Array:
-    """Return a column in which the rows marked in ``missing`` are null too.
+    """Return a column with null in the rows that the mask ``missing`` marks. Rows that are null stay null.
 
-    It shares the buffers of the values.
+    The result shares the buffers of ``values``, unless ``values`` is a slice.
     """
     if values.offset:  # its validity bits do not begin at bit 0, so let Arrow shift them
         return pc.if_else(pa.array(missing), pa.scalar(None, values.type), values)
@@ -107,14 +107,21 @@ def nullify_rows(values: pa.Array, missing: Mask) -> pa.Array:
     return pa.Array.from_buffers(values.type, len(values), [pa.py_buffer(bits), *parts])
 
 
+def mask_as_null(values: pa.Array, nulls: Mask | None) -> pa.Array:
+    """Return a column with null in the rows of the mask ``nulls``, copied if there are any. Rows that are null stay null."""
+    if nulls is None or not nulls.any():
+        return values
+    return values.take(pa.array(np.arange(len(values)), mask=nulls))
+
+
 def byte_view(values: pa.StringArray) -> tuple[Longs, Octets]:
-    """Return the offsets (one more than rows) as int64, and the data bytes, of a binary or string column without a copy of the bytes."""
+    """Return the offsets of a binary or string column as int64, one more than rows, and its data bytes without a copy."""
     offsets, data = text_view(values)
     return offsets.astype(np.int64), data
 
 
 def text_view(values: pa.StringArray) -> tuple[Offsets, Octets]:
-    """Return the offsets and data of a column as Arrow stores them."""
+    """Return the offsets (int32) and data bytes of a string or binary column as Arrow stores them, without a copy."""
     _, offsets, data = values.buffers()
     if not len(values) or offsets is None:
         return np.zeros(1, np.int32), np.zeros(0, np.uint8)
@@ -139,7 +146,7 @@ def find_row_without_mark(values: pa.StringArray, width: int, mark: str) -> int:
 def join_string_columns(
     left: pa.StringArray, right: pa.StringArray, between: str
 ) -> pa.StringArray:
-    """Join two columns row by row with a single-byte character between. There must be no nulls."""
+    """Join two string columns row by row with a single-byte character between. There must be no nulls."""
     one, other = text_view(left), text_view(right)
     size = sum(int(offsets[-1]) - int(offsets[0]) for offsets, _ in (one, other)) + len(left)
     placed, out = np.empty(len(left) + 1, np.int32), np.empty(size + SPARE, np.uint8)
@@ -175,7 +182,7 @@ def matrix_to_strings(matrix: Octets) -> pa.StringArray:
     return pa.StringArray.from_buffers(rows, pa.py_buffer(offsets), pa.py_buffer(matrix))
 
 
-def first_other(values: pa.StringArray, rows: Longs) -> int:
+def find_different_row(values: pa.StringArray, rows: Longs) -> int:
     """Return the first row r whose text differs from the text of row ``rows[r]``, or -1.
 
     There must be no nulls.
@@ -192,7 +199,7 @@ def mask_differing_rows(left: pa.StringArray, right: pa.StringArray) -> Mask:
 
 
 def _parts(values: pa.StringArray) -> tuple[Offsets, Octets, Octets]:
-    """Return the offsets, data and validity bits of a column; the bits are empty if all values are valid."""
+    """Return the offsets, data and validity bits of a string column; the bits are empty if no value is null."""
     # The validity bits of a sliced column may begin inside a byte. Copying the column realigns
     # them.
     if values.offset and values.null_count:
@@ -215,7 +222,7 @@ def trim(values: pa.StringArray) -> pa.StringArray:
 
 
 def encode_distinct(values: pa.Array) -> tuple[Longs, list[str]]:
-    """Return the index of each row's value among the distinct values, and the distinct values.
+    """Encode a column by its distinct values. Returns the index of each row's value among them, and the distinct values.
 
     Null counts as a value.
     """
@@ -243,7 +250,7 @@ class StringBytes:
 
     @classmethod
     def of(cls, values: pa.Array) -> StringBytes:
-        """Return the bytes of a column, followed by at least ``SPARE`` bytes.
+        """Return the bytes of a string or binary column, followed by at least ``SPARE`` bytes.
 
         Copies them only if fewer bytes follow.
         """
@@ -270,7 +277,7 @@ class StringBytes:
 
 
 def words(data: Octets, kind: str, order: str = BIG_ENDIAN) -> npt.NDArray[Any]:
-    """Return the integer word at every byte offset at which a complete word fits.
+    """View bytes as the integer word at every byte offset, as far as a complete word fits.
 
     ``kind`` is a numpy type and its width in bytes, such as "u2", "u4" or "i8". For bytes 01 02 03,
     "u2" returns 0x0102 and 0x0203. Data shorter than one word result in an empty view. ``data``
@@ -295,7 +302,7 @@ def rows_at(data: Octets, starts: npt.NDArray[np.int64], width: int) -> Octets:
 
 
 def first_of_each(keys: Longs) -> tuple[Longs, Longs]:
-    """Return the distinct keys in ascending order, and the index of the first row of each.
+    """Return the distinct numbers in ``keys`` in ascending order, and the index of the first row of each.
 
     Keys that already ascend are not sorted again.
     """
@@ -333,9 +340,9 @@ def group_rows(keys: Longs) -> Iterator[tuple[int, Longs]]:
 
 
 class BadRowIsolation:
-    """Processes rows 0 to ``count`` - 1 in few parts, with each bad row alone.
+    """Processes rows 0 to ``count`` - 1 in as few parts as possible, so that each bad row is in a part of its own.
 
-    ``errors`` are the bad rows' errors.
+    ``errors`` maps each bad row to its error.
 
     The parts are in ascending order. A part that raises TrailgateError is tried again in halves:
 

@@ -32,7 +32,7 @@ _SHORT: Final = {8: b"\\b", 9: b"\\t", 10: b"\\n", 12: b"\\f", 13: b"\\r", 34: b
 class PieceForm(NamedTuple):
     """A form in which a template piece is written: the literals before and after the value.
 
-    If ``after`` is None, only ``before`` is written.
+    If ``after`` is None, only ``before`` is written, without a value.
     """
 
     before: bytes = b""
@@ -138,7 +138,7 @@ class MeasuredRows:
 def measure_templates(
     pieces: Sequence[RowPiece], rows: int, escapes: EscapeTable = AS_IT_IS
 ) -> MeasuredRows:
-    """Measure the rows that consist of these template pieces.
+    """Measure the rows of text that consist of these template pieces, before they are written.
 
     Raises EncodeError, with the row in ``where.record`` and the column in ``where.field``, for a
     value that the format cannot contain.
@@ -209,7 +209,7 @@ def write_texts(pieces: Sequence[RowPiece], rows: int) -> pa.StringArray:
 
 
 def _content(values: pa.Array | None, rows: int) -> tuple[Longs, Octets]:
-    """Return the offsets of a text column's values and their bytes."""
+    """Return the offsets of a template piece's values, which start from 0, and their bytes."""
     if values is None or not rows:
         return np.zeros(rows + 1, np.int64), np.zeros(0, np.uint8)
     wide = pa.types.is_large_string(values.type) or pa.types.is_large_binary(values.type)
@@ -222,7 +222,7 @@ def _content(values: pa.Array | None, rows: int) -> tuple[Longs, Octets]:
 
 
 def _states(piece: RowPiece) -> Octets | None:
-    """Return the index of each row's form, or None if all rows use the first one."""
+    """Return the index of the form of a template piece in each row, or None if all rows use the first one."""
     if piece.states is not None:
         return piece.states
     if piece.values is None or not piece.values.null_count:

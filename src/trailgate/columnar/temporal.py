@@ -78,7 +78,7 @@ ISO_T: Final = b"T::."
 
 
 class DatePart(Enum):
-    """A part of a date format, such as the year or the name of the month."""
+    """A part of a date format, such as the year or the month."""
 
     YEAR = "year"
     MONTH = "month"
@@ -99,7 +99,7 @@ class DateField(NamedTuple):
 
 
 class DateLayout(NamedTuple):
-    """One layout of a date format's values: their length, and the offset of each part."""
+    """One layout of a date format's values: their length, the offset of each part, and the literals between."""
 
     length: int
     fields: tuple[DateField, ...]
@@ -210,7 +210,10 @@ def _fraction(word: str, text: str) -> _Token:
 
 
 def _minutes(tokens: list[_Token]) -> list[_Token]:
-    """Return the tokens with each MM after HH changed to minutes, as in the examples of the manuals."""
+    """Return a date format's tokens, in which the first MM after HH means minutes, as in the examples of the manuals.
+
+    If the format has MI or no HH, nothing is changed.
+    """
     parts = [token.part for token in tokens]
     if DatePart.HOUR not in parts or DatePart.MINUTE in parts:
         return tokens
@@ -350,7 +353,7 @@ def iso_width(width: int) -> int:
 def parse_timestamps(values: pa.StringArray, fmt: DateFormat | None) -> tuple[Longs, int]:
     """Parse a column of times to microseconds since 1970 UTC.
 
-    Without a format, they are milliseconds since 1970.
+    Without a format, they are milliseconds since 1970, of 13 digits.
 
     Fraction digits beyond microseconds are dropped. The second result is the first row in which
     these are not zeros, or -1. Raises DecodeError, with the row in ``where.record``, for a null or a
@@ -382,11 +385,10 @@ def _microseconds(values: pa.StringArray, fmt: DateFormat) -> tuple[Longs, int]:
 
 
 def _read(values: pa.StringArray, fmt: DateFormat, size: int, micros: Longs, iso: Octets) -> int:
-    """Write the values as microseconds or as ISO text.
+    """Parse times of a date format: to microseconds, or if ``size`` is not 0 to ISO text of that many characters.
 
-    Return the first row whose value the microseconds truncate, or -1.
-
-    Raises DecodeError for the first bad row, with all bad rows in ``alike``.
+    Writes them to ``micros`` or ``iso``. Returns the first row whose value the microseconds
+    truncate, or -1. Raises DecodeError for the first bad row, with all bad rows in ``alike``.
     """
     offsets, data = text_view(values)
     tables, part = _tables(fmt), np.empty(date_kernels.PARTS, np.int64)
@@ -411,7 +413,7 @@ def _configure(fmt: DateFormat) -> str:
 
 @cache
 def _tables(fmt: DateFormat) -> date_kernels.LayoutTables:
-    """Return a format's layouts, fields, literals and shapes as arrays for the kernel."""
+    """Return a date format's layouts, fields, literals and shapes as arrays for the kernel."""
     layouts: list[tuple[int, ...]] = []
     fields: list[tuple[int, ...]] = []
     literals: list[tuple[int, ...]] = []
@@ -434,7 +436,10 @@ def _tables(fmt: DateFormat) -> date_kernels.LayoutTables:
 
 
 def _shape(layout: DateLayout) -> Octets:
-    """Return the bytes of a layout's shape, or zeros if its parts are not pairs of digits."""
+    """Return the shape of a date layout, to compare eight bytes of a value at once: masks and expected bytes.
+
+    They are zeros if the layout has parts that are not pairs of digits, or is too long.
+    """
     # For "HH:MI": mask F0 F0 FF F0 F0, the expected bytes under it 30 30 3A 30 30, and digits F0 F0 00 F0 F0.
     mask, left, digits = shape = np.zeros((3, date_kernels.SHAPED), np.uint8)
     if layout.length > date_kernels.SHAPED or not all(map(_is_pairs, layout.fields)):
@@ -449,7 +454,7 @@ def _shape(layout: DateLayout) -> Octets:
 
 
 def _is_pairs(field: DateField) -> bool:
-    """Return whether a field is one or two pairs of digits."""
+    """Return whether a field of a date layout consists of pairs of digits: two for the year, otherwise one."""
     width = 4 if field.part is DatePart.YEAR else 2
     return field.width == width and not field.letters and field.part is not DatePart.FRACTION
 

@@ -31,10 +31,16 @@ from trailgate.storage.files.trail_files import StoredTrail, find_stored_trail, 
 from trailgate.storage.reading.splits import is_newer
 from trailgate.storage.reading.trail_file import TrailFileReader, usual_charset
 from trailgate.trail import findings as kinds
-from trailgate.trail.annotation.file_header import detect_header_order, format_iso_time
+from trailgate.trail.annotation.file_header import detect_header_order
 from trailgate.trail.clean_records import CleanRecordCounts, CleanRecords
 from trailgate.trail.findings import Finding, FindingCollector, FindingType, Severity
-from trailgate.trail.format.file_header import SIGNATURE, FileHeader, decode_header
+from trailgate.trail.format.file_header import (
+    SIGNATURE,
+    FileHeader,
+    decode_header,
+    find_other_number,
+)
+from trailgate.trail.format.record_layout import format_iso_time
 from trailgate.trail.format.record_types import IO_UPDATE, RecordRole, type_name
 from trailgate.trail.format.tokens import FRAME, RECORD, ByteOrder
 from trailgate.trail.reading.images import ReadSelection
@@ -49,7 +55,7 @@ from trailgate.trail.record_checks import (
     follow_records,
     inspect_records,
 )
-from trailgate.trail.records.damage import UNFINISHED, describe_unreadable, find_other_number
+from trailgate.trail.records.damage import UNFINISHED, describe_unreadable
 from trailgate.trail.records.framing import TrailBytes, find_records_until_damage, wrap_trail_bytes
 from trailgate.trail.records.record import (
     LONGEST,
@@ -232,7 +238,7 @@ class _Work:
             )
             if row in rows:
                 first = np.array([row])
-        self.found.note(kinds.READING, first)
+        self.found.add_fault(kinds.READING, first)
         self.found.details[int(first[0])] = (
             error.problem
             if not error.where.field
@@ -818,10 +824,10 @@ def add_step_findings(step: Step, file: TrailFile, findings: FindingCollector) -
         )
     elif isinstance(step, CheckedChunk):
         for kind, rows in step.found.faults:
-            shown = rows[: findings.room(name, kind.name)]
+            shown = rows[: findings.remaining(name, kind.name)]
             for row in shown.tolist():
                 findings.add(_finding(step, name, kind, row))
-            findings.skip(name, kind.name, len(rows) - len(shown))
+            findings.count_unlisted(name, kind.name, len(rows) - len(shown))
         for detail in step.fine:
             findings.add(Finding(kinds.FINE_TIMES.name, name, detail=detail))
 

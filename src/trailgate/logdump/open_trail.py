@@ -189,7 +189,7 @@ class LogdumpChunk:
     @property
     def end(self) -> int:
         """The offset in the file after the chunk's last record."""
-        return self.source.base + (self.view.spans(-1)[1] if len(self) else 0)
+        return self.source.base + (self.view.span_of(-1)[1] if len(self) else 0)
 
     @cached_property
     def heads(self) -> Structs:
@@ -263,7 +263,7 @@ def readable_records(
     problem = first_problem(int(view.problems[bad]) & UNREADABLE)
     # A header that does not fit into its record is reported like a missing header.
     text = first_problem(NO_HEADER).text if problem.bit == HEADER_LENGTH else problem.text
-    error = source.error(text, view.spans(bad), hint=BACKWARD if back else FORWARD)
+    error = source.error(text, view.span_of(bad), hint=BACKWARD if back else FORWARD)
     return view.take(slice(bad + 1, None) if back else slice(bad)), error
 
 

@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask, Octets
 from trailgate.columnar.gather import take_text
-from trailgate.columnar.rows import first_other
+from trailgate.columnar.rows import find_different_row
 from trailgate.errors import TransactionError
 from trailgate.messages.problems import Problem, ProblemCollector
 from trailgate.messages.raw_operations import RawOperations, check_lengths, kept_operations
@@ -94,7 +94,7 @@ def first_values(values: pa.Array, begin: Longs | None, before: str | None) -> p
         return values
     if begin[0] >= 0:
         # In most batches all values of a transaction are equal: then no copy is needed.
-        alike = not values.null_count and first_other(values, begin) < 0
+        alike = not values.null_count and find_different_row(values, begin) < 0
         return values if alike else take_text(values, begin)
     # Rows of the transaction that was open before have begin -1: take null, then fill in its value.
     taken = values.take(pa.array(begin, mask=begin < 0))

@@ -26,7 +26,7 @@ from pyspark.sql.types import (
 )
 
 from trailgate.capture.capture import Capture
-from trailgate.columnar.gather import gather_objects
+from trailgate.columnar.gather import join_small_batches
 from trailgate.errors import DecodeError, OptionError, TrailgateError, Where
 from trailgate.jobs.capture.loading import load_capture
 from trailgate.messages.messages import TOMBSTONE, MessageBatch
@@ -106,7 +106,7 @@ def operations_of_rows(
     notes: frozenset[str] = frozenset()
     skipped: SkippedTotals = {}
     tombstones = parser.options.has_tombstones
-    for batch in gather_objects(batches):
+    for batch in join_small_batches(batches):
         try:
             messages = messages_of_rows(batch, partition, row, tombstones=tombstones)
             parsed = parser.parse(messages)

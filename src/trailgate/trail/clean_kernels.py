@@ -70,7 +70,7 @@ class RecordRules(NamedTuple):
 
 
 class NamedTables(NamedTuple):
-    """The tables that records may name, and a hash table to find them.
+    """The tables that clean records may name, and a hash table to find them by the bytes of a name area.
 
     Name i is ``names[starts[i] : ends[i]]``: the bytes of a name area, or a table index of two
     bytes if ``indexed[i]`` is ``BY_TABLE``. Its table has ``columns[i]`` columns, whose widths
@@ -91,7 +91,7 @@ class NamedTables(NamedTuple):
 
 @inner
 def _find_name(data: Octets, start: int, size: int, indexed: int, tables: NamedTables) -> np.int64:
-    """Return the number of the table with this name, or -1. `clean_records.hash_name` has the same hash."""
+    """Return the number of the table whose name area has these bytes, or -1. `clean_records.hash_name` has the same hash."""
     slot = np.int64(indexed)
     for k in range(size):
         slot = (slot * 31 + np.int64(data[start + k])) & 0xFFFFFFFF
@@ -128,7 +128,7 @@ def _csn_number(data: Octets, start: int, stop: int) -> np.int64:
 def _walk_tokens(
     data: Octets, offset: int, limit: int, big: bool, texts: Mask
 ) -> tuple[bool, int, int, bool]:
-    """Check the tokens in [offset, limit), and find the CSN.
+    """Check the tokens of a record, in [offset, limit), and find the record's CSN.
 
     Returns whether tokens fill the range exactly and their text is ASCII; the start and end of the
     first LOGCSN (-1 and -1 without one); and whether any token is a LOGCSN or TRANID.
@@ -166,11 +166,11 @@ def walk_clean_records(
     last: Longs,
     totals: Longs,
 ) -> tuple[int, int]:
-    """Check records from offset ``totals[END]`` on, and count the clean ones.
+    """Check trail records from offset ``totals[END]`` on, and count the clean ones.
 
-    They are added to ``totals`` and ``types_seen``, which has a count for each IOType. ``last`` is
-    working memory for ``cells_fit``: one item per column, all -1 at the first call. An operation
-    that may continue after the data is not counted.
+    Adds the counts to ``totals``, and the number of records of each IOType to ``types_seen``.
+    ``last`` is working memory for ``cells_fit``: one item per column, all -1 at the first call. An
+    operation that may continue after the data is not counted.
 
     Returns the reason to stop, and the offset at which the loop stopped. ``DONE``: no complete
     record is left. ``NOT_ALL_CLEAN``: the record there is not clean. ``NEW_NAME``: the name in the

@@ -70,11 +70,11 @@ _RULES: Final = kernels.RecordRules(
 
 @dataclass(frozen=True, slots=True)
 class CleanRecordCounts:
-    """The counts of the clean records at the start of a chunk, and the state of transactions after them.
+    """The counts of a portion's clean trail records, and the state of transactions after them.
 
-    The records occupy the first ``size`` bytes. ``types`` has a count for each IOType.
-    ``first_csn`` is the CSN of the first record, or None if it has none. The times are the IO times
-    of the first and the last record, in microseconds since 1970 UTC.
+    The records occupy the first ``size`` bytes of the portion. ``types`` has a count for each
+    IOType. ``first_csn`` is the CSN of the first record, or None if it has none. The times are the
+    IO times of the first and the last record, in microseconds since 1970 UTC.
     """
 
     size: int
@@ -122,7 +122,7 @@ class CleanRecords:
         *,
         finish: bool,
     ) -> CleanRecordCounts | None:
-        """Return the counts of the complete records of a portion, or None to leave it to other checks.
+        """Count the clean records of a trail's portion, or return None if all must be checked by `trail.record_checks`.
 
         The result is None if a record is not clean, if there is no complete operation, or if the
         CSN before the portion is not a number of at most 18 digits. After such a portion, up to 15
@@ -170,7 +170,10 @@ class CleanRecords:
         return _counts(data, order, totals, types, state) if totals[kernels.RECORDS] else None
 
     def _add(self, data: Octets, order: ByteOrder, offset: int) -> None:
-        """Add the name of the record at an offset, whose header is valid, to the loop's tables."""
+        """Add the name area of the record at an offset, and its table's widths, to the tables of the loop over clean records.
+
+        The record's header must be valid.
+        """
         indexed = int(data[offset + 9]) & BY_TABLE
         start = offset + NAME_AT
         name_end = offset + 2 * FRAME + order.number(data[offset + 6 : offset + 8].tobytes())
@@ -195,7 +198,8 @@ class CleanRecords:
     def _by_name(self, area: bytes) -> Table | None:
         """Return the table that a name area names, or None if its records cannot be clean.
 
-        That is: the area is not UTF-8 with a single NUL at its end, or the table is not defined.
+        They cannot be clean if the area is not UTF-8 with a single NUL at its end, or if the table
+        is not defined.
         """
         name, nul = area[:-1], area[-1:]
         if nul != b"\0" or b"\0" in name or self._definitions is None:
@@ -217,7 +221,7 @@ class CleanRecords:
         return known.table or defined
 
     def _make_room(self, name: int, columns: int) -> kernels.NamedTables:
-        """Return the loop's tables with room for a name of ``name`` bytes and ``columns`` more columns."""
+        """Return the tables of the loop over clean records with room for a name of ``name`` bytes and ``columns`` more columns."""
         number, names = self._count, self._names
         room: dict[str, Any] = {}
         used = int(names.ends[number - 1]) if number else 0
@@ -262,7 +266,7 @@ def _enter(names: kernels.NamedTables, number: int, hashed: int) -> None:
 def _counts(
     data: Octets, order: ByteOrder, totals: Longs, types: Longs, before: TransactionCheckState
 ) -> CleanRecordCounts:
-    """Convert the loop's totals to counts. ``before`` is the state before these records."""
+    """Convert the totals of the loop over clean records to counts. ``before`` is the state before these records."""
     numbers = totals.tolist()
 
     def text(start: int, stop: int) -> str | None:

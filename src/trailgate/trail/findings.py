@@ -143,9 +143,10 @@ KINDS: Final[Mapping[str, FindingType]] = MappingProxyType(
 class Finding:
     """One occurrence of a finding of the check: its type, file, offset and bytes.
 
-    ``kind`` is the name of its type. ``raw`` are the bytes at ``offset``, ``before`` the bytes
-    before them, and ``next`` is the offset of the next good record. ``more`` is the number of
-    further findings of this type in the same file that are not listed.
+    ``kind`` is the name of its type, and ``detail`` adds particulars such as a table name. ``raw``
+    are the bytes at ``offset``, ``before`` the bytes before them, and ``next`` is the offset of the
+    next good record. ``more`` is the number of further findings of this type in the same file that
+    are not listed.
     """
 
     kind: str
@@ -171,7 +172,7 @@ class Finding:
 
 
 class FindingCollector:
-    """Collects the findings of a check.
+    """Collects the findings of a check of a trail.
 
     Of each type it keeps the first ``REPORTED`` in each file, and only counts the others.
     """
@@ -187,16 +188,16 @@ class FindingCollector:
             self._kept.append(finding)
         self._counts[key] += count
 
-    def room(self, file: str, finding_type: str) -> int:
+    def remaining(self, file: str, finding_type: str) -> int:
         """Return how many more findings of a type can be kept for this file."""
         return max(0, REPORTED - self._counts[file, finding_type])
 
-    def skip(self, file: str, finding_type: str, count: int) -> None:
-        """Count findings of a type without listing them."""
+    def count_unlisted(self, file: str, finding_type: str, count: int) -> None:
+        """Count findings of a type in a file without listing them."""
         self._counts[file, finding_type] += count
 
     def result(self) -> tuple[Finding, ...]:
-        """Return the kept findings.
+        """Return the kept findings of the check.
 
         The last finding of each type and file states the number of unlisted findings in ``more``.
         """

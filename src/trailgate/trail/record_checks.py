@@ -1,4 +1,4 @@
-"""Check many records at once, without raising errors: headers, parts, names, columns, tokens, transactions.
+"""Check many trail records at once, without raising errors: headers, parts, names, columns, tokens, transactions.
 
 `inspect_records` starts from a view of the records (`trail.records.record_view`) and reports every
 record that a reader would reject (`trail.records.record_problems`), and more: wrong column lists,
@@ -95,7 +95,10 @@ class IdTokens(NamedTuple):
     strings: pa.StringArray
 
     def at(self, row: int, before: str | None, since: int = 0) -> str | None:
-        """Return the text of the last token in rows ``since`` to ``row``, or ``before`` if there is none."""
+        """Return the token's text that applies to a record: that of the last record from ``since`` to ``row`` with the token.
+
+        Returns ``before`` if none of these records has it.
+        """
         place = int(np.searchsorted(self.rows, row, "right")) - 1
         if place < 0 or self.rows[place] < since:
             return before
@@ -127,9 +130,10 @@ class InspectedRecords:
 
     @property
     def bad(self) -> Mask:
-        """Return a mask of the records that have an error of their own.
+        """Return a mask of the records that are damaged or wrong themselves.
 
-        Records with only ``UNENDED`` or ``NOT_READ`` are intact, and not included.
+        Records with only ``UNENDED`` (the transaction before the record has no end) or ``NOT_READ``
+        (readers refuse its type) are intact, and not included.
         """
         bad = np.zeros(len(self), bool)
         for kind, rows in self.faults:
@@ -139,8 +143,8 @@ class InspectedRecords:
                 bad[rows] = True
         return bad
 
-    def note(self, finding_type: FindingType, records: Any) -> None:
-        """Add a fault to records. ``records`` is a mask over all records, or an array of their rows."""
+    def add_fault(self, finding_type: FindingType, records: Any) -> None:
+        """Add a fault to some inspected records. ``records`` is a mask over all records, or an array of their rows."""
         rows = np.asarray(records)
         rows = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
         if len(rows):
@@ -148,7 +152,7 @@ class InspectedRecords:
 
 
 def check_record_data(inspected: InspectedRecords, source: TrailBytes, *, accepted: bool) -> None:
-    """Add the faults of records whose data contradict their record type.
+    """Add the faults of trail records whose data contradict their record type.
 
     With ``accepted``, readers have already decoded the columns, so these are not checked again.
     """
@@ -158,7 +162,7 @@ def check_record_data(inspected: InspectedRecords, source: TrailBytes, *, accept
     # Pieces and fragments belong to the change before them, so they can never begin a transaction.
     alone = (view.role == RecordRole.LARGE_OBJECT) | (view.role == RecordRole.FRAGMENT)
     if alone.any():
-        inspected.note(kinds.ORPHAN, alone & (INDICATORS[inspected.trans_ind] & BEGINS != 0))
+        inspected.add_fault(kinds.ORPHAN, alone & (INDICATORS[inspected.trans_ind] & BEGINS != 0))
     _check_pairs(inspected)
 
 
@@ -171,11 +175,13 @@ def _check_contents(inspected: InspectedRecords, source: TrailBytes) -> None:
     listed &= (view.continued == 0) & (view.marks & SYSTEM_KEY == 0)
     kinds_of = PREFIX_OF[view.io_type]
     plain = np.flatnonzero(listed & (kinds_of == ImagePrefix.NONE))
-    inspected.note(kinds.COLUMNS, plain[~mask_filled_areas(source, view.data.take(plain))])
+    inspected.add_fault(kinds.COLUMNS, plain[~mask_filled_areas(source, view.data.take(plain))])
     for kind in (ImagePrefix.SHORT, ImagePrefix.LONG):
         rows = np.flatnonzero(listed & (kinds_of == kind))
         if len(rows):
-            inspected.note(kinds.COLUMNS, rows[~_two_images(source, view.data.take(rows), kind)])
+            inspected.add_fault(
+                kinds.COLUMNS, rows[~_two_images(source, view.data.take(rows), kind)]
+            )
     pieces = np.flatnonzero(view.readable & (view.io_type == IO_LARGE_OBJECT))
     if len(pieces):
         size = view.data.sizes[pieces]
@@ -184,7 +190,9 @@ def _check_contents(inspected: InspectedRecords, source: TrailBytes) -> None:
         words = source.order.words(source.data, "u4")
         last = np.minimum(view.data.starts[pieces] + PIECE_HEAD - FRAME, view.data.ends[pieces])
         stated = words[last]
-        inspected.note(kinds.PIECE, pieces[(size < PIECE_HEAD) | (stated + PIECE_HEAD != size)])
+        inspected.add_fault(
+            kinds.PIECE, pieces[(size < PIECE_HEAD) | (stated + PIECE_HEAD != size)]
+        )
 
 
 def _two_images(source: TrailBytes, areas: Spans, kind: ImagePrefix) -> Mask:
@@ -225,7 +233,7 @@ def _check_pairs(inspected: InspectedRecords) -> None:
     )
     # FIRST or MIDDLE (0, 1), then MIDDLE or LAST (1, 2): no transaction ends or begins in between.
     good &= (inspected.trans_ind[one] < 2) & np.isin(inspected.trans_ind[two], (1, 2))
-    inspected.note(kinds.PAIR, one[~good])
+    inspected.add_fault(kinds.PAIR, one[~good])
 
 
 def count_unfinished_records(view: RecordColumns) -> int:
@@ -250,7 +258,7 @@ def count_unfinished_records(view: RecordColumns) -> int:
 def inspect_records(
     source: TrailBytes, view: RecordColumns, *, accepted: bool = False
 ) -> InspectedRecords:
-    """Check trail records and return them with their faults.
+    """Check each trail record, and return the records with their faults.
 
     Never raises an error for damaged records.
 
@@ -274,10 +282,10 @@ def inspect_records(
     )
     if view.has_problems:
         for kind, bits in _FAULTS:
-            inspected.note(kind, view.problems & bits != 0)
+            inspected.add_fault(kind, view.problems & bits != 0)
     _check_names(inspected, names)
     faults = np.flatnonzero(csn.faults)
-    inspected.note(kinds.TOKENS, np.concatenate([faults, bad_csns, bad_ids]))
+    inspected.add_fault(kinds.TOKENS, np.concatenate([faults, bad_csns, bad_ids]))
     _check_fields(inspected)
     check_record_data(inspected, source, accepted=accepted)
     return inspected
@@ -312,11 +320,11 @@ def _check_names(inspected: InspectedRecords, names: RecordNames) -> None:
         for code, name in enumerate(names.names)
         if isinstance(name, bytes) and (b"\0" in name[:-1] or not _is_text(name[:-1]))
     ]
-    inspected.note(kinds.NAME, bad | (other & np.isin(names.codes, faulty)) if faulty else bad)
+    inspected.add_fault(kinds.NAME, bad | (other & np.isin(names.codes, faulty)) if faulty else bad)
 
 
 def _ids(source: TrailBytes, token: FirstTokens) -> tuple[IdTokens, Longs]:
-    r"""Return the text of a token in each record that has it, and the rows whose text is not UTF-8.
+    r"""Return the text of a token such as LOGCSN in each record that has it, and the rows whose text is not UTF-8.
 
     Text that is not UTF-8 is returned with escapes, such as ``a\xff``. Records with damaged tokens
     are skipped.
@@ -344,20 +352,20 @@ def _is_text(raw: bytes) -> bool:
 
 def _check_fields(inspected: InspectedRecords) -> None:
     view = inspected.view
-    inspected.note(kinds.FORMAT, view.with_marks(ODD_FORMAT))
+    inspected.add_fault(kinds.FORMAT, view.rows_with_mark(ODD_FORMAT))
     refused = view.problems & problems.REFUSED != 0
     if refused.any():
         named = np.isin(view.io_type, list(RECORD_TYPES))
         # Readers refuse both; only the second kind has a public name.
-        inspected.note(kinds.TYPE, refused & ~named)
-        inspected.note(kinds.NOT_READ, refused & named)
+        inspected.add_fault(kinds.TYPE, refused & ~named)
+        inspected.add_fault(kinds.NOT_READ, refused & named)
     untimely = (view.io_time < EARLIEST) | (view.io_time > LATEST)
-    inspected.note(kinds.IO_TIME, (view.role == RecordRole.CHANGE) & untimely)
+    inspected.add_fault(kinds.IO_TIME, (view.role == RecordRole.CHANGE) & untimely)
 
 
 @dataclass(frozen=True, slots=True)
 class KnownTables:
-    """The table definitions known at one position of a trail file.
+    """The table definitions that a check knows at one position of a trail file.
 
     ``lost`` means that metadata records before this position may be missing. Table references are
     then unreliable: each takes the next free index (trail format §5.3), so one lost record shifts
@@ -398,7 +406,7 @@ def _check_table_names(inspected: InspectedRecords, checked: Mask, tables: Known
         return
     unknown = [i for i, name in enumerate(inspected.names) if tables.definitions.get(name) is None]
     if unknown:
-        inspected.note(kinds.TABLE, checked & np.isin(inspected.name, unknown))
+        inspected.add_fault(kinds.TABLE, checked & np.isin(inspected.name, unknown))
 
 
 def _check_indexes(
@@ -416,7 +424,7 @@ def _check_indexes(
     undefined = [n for n in numbers if n not in unknown and not _is_defined(tables, n)]
     for kind, faulty in ((kinds.INDEX, unknown), (kinds.TABLE, undefined)):
         if faulty:
-            inspected.note(kind, start + np.flatnonzero(used & np.isin(index, faulty)))
+            inspected.add_fault(kind, start + np.flatnonzero(used & np.isin(index, faulty)))
     return replace(tables, lost=tables.lost or bool(unknown))
 
 
@@ -430,23 +438,27 @@ def _is_defined(tables: KnownTables, number: int) -> bool:
 def _with_record(
     inspected: InspectedRecords, source: TrailBytes, row: int, known: KnownTables
 ) -> KnownTables:
-    """Return the tables known after a metadata record. An unreliable record becomes a fault."""
+    """Return the tables known after the metadata record at ``row``. Adds a fault if the record is unreliable.
+
+    A record is unreliable if it is damaged or of an unknown type. A reference record also is if
+    metadata records before it may be missing.
+    """
     try:
         record = decode_record(source.data, int(inspected.view.offsets[row]), order=source.order)
         tables = known.tables.with_record(record)
     except TrailgateError:
-        inspected.note(kinds.METADATA, np.array([row]))
+        inspected.add_fault(kinds.METADATA, np.array([row]))
         return replace(known, lost=True)
     # trail format §5.3: a database's record has no second index.
     odd = record.node not in set(MetadataType)
     odd |= record.node == MetadataType.DATABASE and record.metadata_indexes[1] != 0
     if odd or (known.lost and record.node == MetadataType.TABLE_REFERENCE):
-        inspected.note(kinds.METADATA, np.array([row]))
+        inspected.add_fault(kinds.METADATA, np.array([row]))
         return replace(known, lost=True)
     if record.node == MetadataType.TABLE:
         table = tables.tables[record.metadata_indexes[1]]
         if not table.is_defined(known.definitions or NOTHING):
-            inspected.note(kinds.UNREAD_TABLE, np.array([row]))
+            inspected.add_fault(kinds.UNREAD_TABLE, np.array([row]))
     return replace(known, tables=tables)
 
 
@@ -479,14 +491,14 @@ def follow_records(
     grouped = np.flatnonzero(~followed.apart)
     if state.elsewhere and len(headless) and headless[0] == grouped[0]:
         # Only the first record of all may continue a transaction from an earlier file.
-        inspected.note(kinds.EARLIER, headless[:1])
+        inspected.add_fault(kinds.EARLIER, headless[:1])
         headless = headless[1:]
-    inspected.note(kinds.HEADLESS, headless)
-    inspected.note(kinds.UNENDED, unended)
-    inspected.note(kinds.ABANDONED, followed.faults == ABANDONS)
+    inspected.add_fault(kinds.HEADLESS, headless)
+    inspected.add_fault(kinds.UNENDED, unended)
+    inspected.add_fault(kinds.ABANDONED, followed.faults == ABANDONS)
     has_ids = state.has_ids or bool(len(inspected.csn.rows) or len(inspected.tx.rows))
     if has_ids and len(unended):
-        inspected.note(
+        inspected.add_fault(
             kinds.TORN, np.setdiff1d(unended, np.union1d(inspected.csn.rows, inspected.tx.rows))
         )
     csn = inspected.csn.at(len(inspected), state.csn)
@@ -500,7 +512,10 @@ def csn_sort_key(csn: str) -> tuple[int, int | str]:
 
 
 def check_csns(inspected: InspectedRecords, last: str | None) -> None:
-    """Add a fault for each CSN that is lower than the previous one. ``last`` is the CSN before these records."""
+    """Add a fault for each CSN that is lower than the previous one. ``last`` is the CSN before these records.
+
+    CSNs of different forms, such as digits and other text, are not compared.
+    """
     rows, strings = inspected.csn
     if not len(rows):
         return
@@ -508,11 +523,11 @@ def check_csns(inspected: InspectedRecords, last: str | None) -> None:
     numbers = parse_digits(strings, (0, MOST))
     if numbers is not None and isinstance(before, int) and before <= MOST:
         found = np.asarray(numbers)
-        inspected.note(kinds.CSN_ORDER, rows[found < np.append(before, found[:-1])])
+        inspected.add_fault(kinds.CSN_ORDER, rows[found < np.append(before, found[:-1])])
         return
     # Compare each CSN with the one before. Without a CSN from earlier records, the first has none.
     keys = [*([] if last is None else [(kind, before)]), *map(csn_sort_key, strings.to_pylist())]
     compared = zip(rows[len(rows) + 1 - len(keys) :].tolist(), pairwise(keys), strict=True)
     # CSNs of different forms (digits and text, or texts of different lengths) are not comparable.
     lower = [row for row, (one, two) in compared if one[0] == two[0] and two < one]
-    inspected.note(kinds.CSN_ORDER, np.array(lower, np.int64))
+    inspected.add_fault(kinds.CSN_ORDER, np.array(lower, np.int64))

@@ -277,7 +277,7 @@ def test_rows_of_a_page_are_translated_and_trimmed_as_values_are(
         text = "".join(found.characters[byte] for byte in row)
         text = text.rstrip(" ") if right else text
         expected.append(text.lstrip(" ") if left else text)
-    values = found.plain(matrix, left=left, right=right)
+    values = found.decode_if_valid(matrix, left=left, right=right)
     if any("\ufffe" in text for text in expected):
         assert values is None
     else:

@@ -71,7 +71,8 @@ from trailgate.cobol.values.codec import (
 from trailgate.cobol.values.codecs import decoder, explainer
 from trailgate.cobol.values.reasons import classifier
 from trailgate.cobol.values.text import page_for_errors
-from trailgate.columnar.code_pages import code_page, mask_as_null
+from trailgate.columnar.code_pages import code_page
+from trailgate.columnar.rows import mask_as_null
 from trailgate.errors import DecodeError, OptionError, Where, did_you_mean
 
 # A chunk of records should fit the cache, yet be large enough that the cost of calling Arrow and

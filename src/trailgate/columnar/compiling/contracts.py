@@ -44,7 +44,7 @@ class ArrayContract(NamedTuple):
 
 
 class NumberContract(NamedTuple):
-    """The contract of a kernel's number argument."""
+    """The requirement of a kernel on a number argument: its type, which is bool, int or float."""
 
     kind: type[Any]
 

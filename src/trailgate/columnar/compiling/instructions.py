@@ -60,7 +60,7 @@ def _splat(byte: int, width: int) -> ir.Constant:
 
 
 def _any_of(builder: Any, loaded: Any, width: int, wanted: bytes, below: int = 0) -> Any:
-    """Return a word with a bit for each byte that is in ``wanted`` or lower than ``below``."""
+    """Emit LLVM code for a word with a bit for each byte that is in ``wanted`` or lower than ``below``."""
     tests = [builder.icmp_unsigned("==", loaded, _splat(byte, width)) for byte in wanted]
     if below:
         tests.append(builder.icmp_unsigned("<", loaded, _splat(below, width)))
@@ -110,7 +110,7 @@ def _value(_typing: Any, data: Any, at: Any, _quote: Any) -> Any:
 
 
 def _splatted(builder: Any, byte: Any, width: int) -> Any:
-    """Return a vector with all lanes set to a byte that is only known at run time."""
+    """Emit LLVM code for a vector with all lanes set to a byte that is only known at run time."""
     undefined = ir.Constant(ir.VectorType(ir.IntType(8), width), ir.Undefined)
     every = ir.Constant(ir.VectorType(ir.IntType(32), width), [0] * width)
     first = builder.insert_element(undefined, byte, ir.Constant(ir.IntType(32), 0))

@@ -93,7 +93,10 @@ def _inlined() -> dict[str, Any]:
 
 
 def _entry(function: FunctionType) -> FunctionType:
-    """Return a kernel's entry function, which calls the kernel's code. Its name has the fingerprint."""
+    """Return a kernel's entry function for numba's cache, which calls the kernel's code.
+
+    Its qualified name ends with the fingerprint.
+    """
 
     def body(*_arguments: Any) -> None:
         """Stand for the code of the kernel."""
@@ -140,7 +143,7 @@ class _Notice:
         self.noted = False
 
     def say(self, *, kept: bool) -> None:
-        """Log the line unless it was logged before."""
+        """Log the line unless it was logged before. ``kept``: the compiled loops are kept for other processes."""
         if not self.noted:
             _LOG.info("compiling loops for this machine; they are %s", KEPT if kept else NOT_KEPT)
         self.noted = True

@@ -2,7 +2,9 @@
 
 A time with digits in pairs (``2024-02-03 10:20:30``) is read with three words of eight bytes. One
 comparison with the layout's shape checks all its digits and separators, and the pairs are moved to
-their offsets in ISO text without being converted to numbers. Other layouts are read part by part.
+their offsets in ISO text without being converted to numbers. Other layouts are read part by part,
+into ``part``: the numbers of year, month, day, hour, minute, second and fraction (in units of
+10^-12).
 """
 
 from __future__ import annotations
@@ -51,7 +53,7 @@ LAST_MARKS: Final = np.uint64(0x303030302E00003A)
 def read_integers(
     data: Octets, offsets: Offsets, valid: Octets, low: int, high: int, numbers: Longs
 ) -> int:
-    """Parse strings of at most a minus sign and 1 to 18 digits.
+    """Parse a column of integers: strings of at most a minus sign and 1 to 18 digits.
 
     ``valid`` is empty or has Arrow's validity bits; a null becomes 0. Returns the first row with any
     other text, or with a number outside ``low`` to ``high``; -1 if there is none.
@@ -87,7 +89,7 @@ def read_integers(
 
 
 class LayoutTables(NamedTuple):
-    """The layouts of a date format.
+    """The layouts of a date format as arrays, for the kernels that parse times.
 
     ``layouts`` has ``LAYOUT`` numbers per layout: its length; the first and the end index of its
     fields, then of its literals; the index of its first literal that allows only one byte; and the
@@ -117,7 +119,7 @@ def read_times(
     iso: Octets,
     wrong: Mask,
 ) -> int:
-    """Parse times. Return the first row that is not a time, or whose digits do not fit in the ISO text, or -1.
+    """Parse times of a date format. Return the first row that is not a time, or whose digits do not fit in the ISO text, or -1.
 
     A value is read by the first layout with the same length, digits, letters and literals. Blanks
     around a value are ignored. 24:00:00 is midnight of the next day. If ``size`` is not 0, ISO text
@@ -267,19 +269,19 @@ def read_iso_parts(data: Octets, begin: int, width: int, part: Longs) -> bool:
 
 @inner
 def is_pair(data: Octets, at: int) -> bool:
-    """Return whether two bytes are digits."""
+    """Return whether the two bytes at an offset are digits, as in a part of a time."""
     return bool(data[at] - DIGIT < 10 and data[at + 1] - DIGIT < 10)
 
 
 @inner
 def is_blank(byte: int) -> bool:
-    """Return whether a byte is a blank, tab or line end."""
+    """Return whether a byte is a blank, tab or line end, which may surround a time."""
     return bool(byte == 32 or byte == 9 or byte == 13 or byte == 10)
 
 
 @inner
 def has_shape(data: Octets, begin: int, shapes: Words, shape: int) -> bool:
-    """Return whether the digits and one-byte literals of a layout fit, comparing eight bytes at a time."""
+    """Return whether a value has the digits and one-byte literals of a date layout, comparing eight bytes at a time."""
     wrong = np.uint64(0)
     for word in range(SHAPED // 8):
         word_of_value = load8(data, begin + 8 * word)
@@ -302,13 +304,13 @@ def has_literals(data: Octets, begin: int, literals: Longs, start: int, stop: in
 
 @inner
 def pair_at(data: Octets, begin: int, offset: int, otherwise: np.uint64) -> np.uint64:
-    """Return the two digits at an offset as they are, the first one lowest, or ``otherwise`` if it is -1."""
+    """Return the two digits at an offset of a time as bytes, the first one lowest. If the offset is -1, return ``otherwise``."""
     return load8(data, begin + offset) & TWO_BYTES if offset >= 0 else otherwise
 
 
 @inner
 def read_two(data: Octets, at: int) -> int:
-    """Return the number of the two digits at an offset."""
+    """Return the number of the two digits at an offset, such as the month of a time."""
     return 10 * (np.int64(data[at]) & 15) + (np.int64(data[at + 1]) & 15)
 
 
@@ -320,7 +322,7 @@ def read_pair(digits: np.uint64) -> int:
 
 @inner
 def shift(digits: np.uint64, place: int) -> np.uint64:
-    """Return a word with two digits moved to byte ``place``."""
+    """Move the two digits of a part of a time to byte ``place`` of a word of ISO text."""
     return digits << np.uint64(8 * place)
 
 
@@ -385,7 +387,7 @@ def month_of(data: Octets, start: int, months: Octets) -> int:
 
 @inner
 def is_time(part: Longs) -> bool:
-    """Return whether the parts are a valid day and time of day."""
+    """Return whether the parts of a time are a valid day and time of day."""
     year, month, day = part[YEAR], part[MONTH], part[DAY]
     if year < 1 or month < 1 or month > 12 or day < 1 or day > 31:
         return False
@@ -429,7 +431,7 @@ def carry_midnight(part: Longs) -> None:
 
 @inner
 def since_1970(part: Longs) -> int:
-    """Return microseconds since 1970 in the proleptic Gregorian calendar."""
+    """Convert the parts of a time to microseconds since 1970, in the proleptic Gregorian calendar."""
     # Days of a year that begins in March, so that the leap day is its last.
     past = 1 if part[MONTH] <= 2 else 0
     year = np.uint32(part[YEAR] - past)
@@ -442,7 +444,7 @@ def since_1970(part: Longs) -> int:
 
 @inner
 def write_iso(part: Longs, iso: Octets, to: int, size: int) -> bool:
-    """Write YYYY-MM-DD HH:MI:SS.ffffff, cut to ``size`` characters. Return whether nothing was lost.
+    """Write the parts of a time as YYYY-MM-DD HH:MI:SS.ffffff, cut to ``size`` characters. Return whether nothing was lost.
 
     Nothing is lost if the cut parts are zeros, or 01 in a month or day.
     """
@@ -478,7 +480,7 @@ def write_iso(part: Longs, iso: Octets, to: int, size: int) -> bool:
 
 @inner
 def write_two(out: Octets, to: int, number: int) -> None:
-    """Write a number as two digits."""
+    """Write a part of a time as two digits."""
     rest = np.uint32(number)
     tens = rest // np.uint32(10)
     out[to] = ZERO + tens

@@ -68,7 +68,7 @@ class DelimitedTokens(NamedTuple):
 
 
 class FieldArrays(NamedTuple):
-    """The span and the flags of each field, and the fields of each record.
+    """The fields of delimited text to be written: the span and the flags of each, and the fields of each record.
 
     Record r has the fields first[r] to first[r + 1] - 1 and belongs to the body number body[r].
     ``first`` has one item more than there are records.
@@ -97,7 +97,7 @@ def scan(
     into: FieldArrays,
     faults: BrokenBodies,
 ) -> tuple[int, int, int]:
-    """Write the fields of the bodies. Return the number of fields, of records and of bodies with wrong quotes.
+    """Write the fields of bodies of delimited text in any dialect. Return the number of fields, of records and of bodies with wrong quotes.
 
     With ``returns``, a carriage return may be between a closing quote and the line feed that ends a
     record. A body with wrong quotes gets no records, and is added to ``faults`` instead.
@@ -289,7 +289,11 @@ def is_token(
     tokens: Octets,
     token: int,
 ) -> bool:
-    """Return whether a token begins at an offset and ends before ``end``. Most tokens have one or two bytes."""
+    """Return whether a token of a dialect is at an offset of the text, and ends at ``end`` at the latest.
+
+    ``first`` and ``last`` are its first and last byte, ``size`` its length, and ``token`` its
+    offset in ``tokens``. Most tokens have one or two bytes.
+    """
     return bool(
         data[offset] == first
         and offset + size <= end
@@ -300,7 +304,7 @@ def is_token(
 
 @inner
 def is_there(data: Octets, offset: int, end: int, tokens: Octets, token: int, size: int) -> bool:
-    """Return whether the bytes tokens[token:token + size] are in the data at an offset and end before ``end``."""
+    """Return whether the bytes tokens[token:token + size] are in the data at an offset, and end at ``end`` at the latest."""
     if offset + size > end:
         return False
     for at in range(size):
@@ -347,7 +351,7 @@ def marks(data: Octets, base: int, wanted: Octets) -> np.uint64:
 
 
 class FieldSpans(NamedTuple):
-    """The span and the flags of each field in the data."""
+    """The fields of delimited text to be read: the span of each in the data, and its flags."""
 
     data: Octets
     starts: Offsets
@@ -356,7 +360,7 @@ class FieldSpans(NamedTuple):
 
 
 class FieldTexts(NamedTuple):
-    """The texts of a quote, of an escaped quote, and of a null."""
+    """The bytes with which delimited text writes a quote, an escaped quote within quotes, and a null."""
 
     quote: Octets
     escaped: Octets
@@ -364,7 +368,7 @@ class FieldTexts(NamedTuple):
 
 
 class MeasuredFields(NamedTuple):
-    """The measured fields of some columns, column by column.
+    """The measured fields of some columns of delimited text, column by column.
 
     ``offsets`` are the Arrow offsets. ``begins`` are the offsets in the data at which the values
     begin, after an opening quote. If a value has escapes, its item is ~offset, which is negative.
@@ -382,7 +386,7 @@ class MeasuredFields(NamedTuple):
 def measure_fields(
     fields: FieldSpans, first: Longs, columns: Longs, texts: FieldTexts, measured: MeasuredFields
 ) -> int:
-    """Measure the values of some columns: write their Arrow offsets, without quotes and escapes.
+    """Measure the values of some columns of delimited text: write their Arrow offsets, without quotes and escapes.
 
     The value of a column in a row is the field first[row] + column. Rows are processed in blocks,
     each for all columns, so that the offsets of a block's fields stay in cache. Returns the number
@@ -425,7 +429,7 @@ def measure_part(
     begins: Offsets,
     nulls: Mask,
 ) -> tuple[int, np.uint8]:
-    """Write the offsets, begins and nulls of one column for some records.
+    """Measure the values of one column of delimited text in some records: write their offsets, begins and nulls.
 
     Returns the number of nulls and the combined flags, or -1 for a field that does not exist. The
     arrays are slices with one item per record (``offsets`` has one more, and its first item is
@@ -478,7 +482,7 @@ def copy_fields(
     bases: Longs,
     out: Octets,
 ) -> None:
-    """Copy the values that ``measure_fields`` has measured.
+    """Copy the values of delimited text that ``measure_fields`` has measured to Arrow columns.
 
     The values of the i-th of ``columns`` begin at out[bases[i]]. Each column has ``SPARE`` more
     bytes after its values.
@@ -516,7 +520,7 @@ def copy_part(
     begins: Offsets,
     out: Octets,
 ) -> None:
-    """Copy the values of one column for some records. The arrays are like those of ``measure_part``."""
+    """Copy the measured values of one column of delimited text in some records. The arrays are like those of ``measure_part``."""
     # Copies write 32 bytes at a time and so overwrite later values, which are copied afterwards. The rows
     # that cannot be copied this way are counted in ``left``, and ``copy_rest`` writes them last. A copy
     # ends less than 32 bytes after its value, and SPARE = 32: what the last value overwrites is spare, and
@@ -562,7 +566,7 @@ def copy_rest(
 
 @inner
 def unescaped_size(data: Octets, start: int, end: int, quote: Octets, escaped: Octets) -> int:
-    """Return the length of a value after unescaping its quotes."""
+    """Return the length of a field's value after unescaping its quotes."""
     size, begins = end - start, escaped[0]
     while start < end:
         if data[start] == begins and is_there(data, start, end, escaped, 0, len(escaped)):
@@ -577,7 +581,7 @@ def unescaped_size(data: Octets, start: int, end: int, quote: Octets, escaped: O
 def unescape(
     data: Octets, start: int, end: int, quote: Octets, escaped: Octets, out: Octets, at: int
 ) -> None:
-    """Write a value with its quotes unescaped."""
+    """Write the value of a field of delimited text with its quotes unescaped."""
     begins = escaped[0]
     while start < end:
         if data[start] == begins and is_there(data, start, end, escaped, 0, len(escaped)):
@@ -604,13 +608,13 @@ def code_fields(
     slot_words: Words,
     slot_sizes: Longs,
 ) -> int:
-    """Write a code for the text of each field first[row] + column: distinct texts are numbered in order of appearance.
+    """Write a code for the text of one column of delimited text in each record: texts are numbered in order of appearance.
 
-    ``known[code]`` becomes the first row with this text. ``slots`` is a hash table of ``SLOTS``
-    codes, all -1 at first, of which half or more stay empty. ``slot_words`` and ``slot_sizes`` are
-    the first eight bytes and the length of each slot's text, which suffice to compare most texts.
-    Returns the number of distinct texts, ``FULL`` if ``known`` has no room for them, or ``OUTSIDE``
-    for a field that does not exist.
+    The column's field in a record is first[row] + column. ``known[code]`` becomes the first row
+    with this text. ``slots`` is a hash table of ``SLOTS`` codes, all -1 at first, of which half or
+    more stay empty. ``slot_words`` and ``slot_sizes`` are the first eight bytes and the length of
+    each slot's text, which suffice to compare most texts. Returns the number of distinct texts,
+    ``FULL`` if ``known`` has no room for them, or ``OUTSIDE`` for a field that does not exist.
     """
     # Example: the fields I, U, I, D get the codes 0, 1, 0, 2 and known = 0, 1, 3. The third one finds its
     # code in the slot of its hash, or in one of the slots after it if other texts have the same hash.
@@ -649,7 +653,7 @@ def code_fields(
 
 @inner
 def first_word(data: Octets, begin: int, size: int) -> np.uint64:
-    """Return the first eight bytes of a text, padded with zeros."""
+    """Return the first eight bytes of a field's text, padded with zeros, to hash and compare it."""
     if begin + 8 <= len(data):
         word = load8(data, begin)
         if size < 8:

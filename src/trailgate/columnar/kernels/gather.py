@@ -39,7 +39,7 @@ def measure(starts: Longs, ends: Longs, nulls: Mask, size: int, offsets: Offsets
 
 @kernel()
 def longest(offsets: Offsets) -> int:
-    """Return the size of the longest value, or 0 if there are none."""
+    """Return the size of a column's longest value by its Arrow offsets, or 0 if there are none."""
     most = np.int32(0)
     for row in range(len(offsets) - 1):
         most = max(most, offsets[row + 1] - offsets[row])
@@ -61,7 +61,7 @@ def copy(data: Octets, starts: Longs, offsets: Offsets, out: Octets) -> bool:
 
 @kernel(writes=("taken",))
 def measure_rows(offsets: Offsets, size: int, rows: Longs, taken: Offsets) -> int:
-    """Write the offsets for a selection of rows. Return the sum of their lengths, ``OUTSIDE`` or ``TOO_MANY``.
+    """Write the Arrow offsets of a selection of a string column's rows. Return the sum of their lengths, ``OUTSIDE`` or ``TOO_MANY``.
 
     ``size`` is the number of data bytes of the column.
     """
@@ -115,7 +115,7 @@ def pair_values(
     placed: Offsets,
     out: Octets,
 ) -> int:
-    """Join the values of two columns row by row, with a byte between. Return the total size, or ``OUTSIDE``.
+    """Join the values of two string columns row by row, with a byte between. Return the total size, or ``OUTSIDE``.
 
     ``placed`` becomes the Arrow offsets, with one item more than rows. ``out`` has ``SPARE`` more
     bytes than the result.
@@ -145,7 +145,7 @@ def pair_values(
 def interleave(
     data: Octets, offsets: Offsets, columns: int, kept: Mask, placed: Offsets, out: Octets
 ) -> int:
-    """Copy the values of several columns row by row. Return the total size, or ``OUTSIDE``.
+    """Copy the values of several string columns row by row. Return the total size, or ``OUTSIDE``.
 
     ``offsets`` has one column after the other: column c has value c * rows + r in row r. ``kept``
     is empty, or states for each value, row by row, whether it is copied. ``placed`` becomes the

@@ -37,7 +37,7 @@ LAST: Final = np.uint64(63)
 
 
 class RegularDialect(NamedTuple):
-    """A dialect of single bytes.
+    """A usual dialect of delimited text: delimiters, quotes and escapes are single bytes.
 
     ``line_end`` is the second byte of a line delimiter and ``quote`` the byte of quotes, or -1 if
     there is none. ``escape`` is the byte before a quote that is data: the quote itself if quotes

@@ -18,7 +18,7 @@ FACTOR = 16777619
 
 @kernel()
 def first_other(offsets: Offsets, data: Octets, rows: Longs) -> int:
-    """Return the first row r whose text differs from the text of row ``rows[r]``, or -1."""
+    """Return the first row r of a string column whose text differs from the text of row ``rows[r]``, or -1."""
     for row in range(len(rows)):
         other = rows[row]
         if other != row and not alike(offsets, data, row, offsets, data, other):
@@ -36,7 +36,7 @@ def mark_differing(
     other_valid: Octets,
     differ: Mask,
 ) -> None:
-    """Mark the rows in which two columns differ; a null differs from every value, but not from a null.
+    """Mark the rows in which two string columns differ; a null differs from every value, but not from a null.
 
     The validity bits may be empty if all values are valid.
     """
@@ -50,7 +50,7 @@ def mark_differing(
 
 @inner
 def is_null(valid: Octets, row: int) -> bool:
-    """Return whether a row is null."""
+    """Return whether a row is null by Arrow's validity bits, which are empty if no row is."""
     return len(valid) > 0 and not (valid[row >> 3] >> (row & 7)) & 1
 
 

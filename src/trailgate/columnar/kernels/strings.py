@@ -54,7 +54,7 @@ def translate_rows(
     offsets: Offsets,
     out: Octets,
 ) -> int:
-    """Write the text of each row in UTF-8, trimmed on the left or right. Return its size in bytes.
+    """Decode rows of a single-byte code page to UTF-8, trimmed on the left or right. Return the size of the text in bytes.
 
     Row i is the ``size`` bytes from ``i * step`` on. ``ascii_of`` has the ASCII character of each
     byte, or 128 and more if it has none. ``characters`` has for each byte the UTF-8 bytes of its
@@ -141,13 +141,13 @@ def flow_strings(
     trimmed: Octets,
     fits: Octets,
 ) -> int:
-    """Lay out each row's strings in lines of ``width``. Return the number of rows that do not fit.
+    """Lay out each row's strings in lines of ``width``, of which ``indent`` are used before the first string of a line.
 
-    Row r has the strings starts[r] to starts[r + 1] - 1, with their widths in ``sizes``. For each
-    string, ``before`` becomes its separator from the string before it: ``JOINED`` (none),
-    ``SPACED`` or ``BROKEN`` (a new line). ``trimmed`` marks the string that ends a row's first
-    line. ``fits`` is 0 for a row that does not fit: a string is longer than a line, or its size is
-    unknown (-1).
+    Returns the number of rows that do not fit. Row r has the strings starts[r] to starts[r + 1] -
+    1, with their widths in ``sizes``. For each string, ``before`` becomes its separator from the
+    string before it: ``JOINED`` (none), ``SPACED`` or ``BROKEN`` (a new line). ``trimmed`` marks
+    the string that ends a row's first line. ``fits`` is 0 for a row that does not fit: a string is
+    longer than a line, or its size is unknown (-1).
     """
     # Example: strings of 4, 5 and 6 columns, width 12, no indent: the second one is SPACED (4 + 2 + 5 = 11),
     # the third one BROKEN (11 + 2 + 6 exceeds 12), so the second one ends the first line.
@@ -182,7 +182,7 @@ def flow_strings(
 
 @inner
 def _write_number(number: int, strings: Octets, place: int) -> None:
-    """Write a number as ten digits."""
+    """Write a number of a trail position as ten digits."""
     # Two halves of five digits: 32-bit divisions are faster than 64-bit ones. Both halves are
     # written in one loop, so that the processor can overlap them.
     upper = np.uint32(np.uint64(number) // np.uint64(LIMIT))
@@ -198,7 +198,7 @@ def _write_number(number: int, strings: Octets, place: int) -> None:
 
 @kernel(writes=("strings",))
 def write_positions(numbers: Longs, offsets: Longs, strings: Octets) -> int:
-    """Write number and offset as ten digits each. Return the first row in which one has more digits, or -1."""
+    """Write trail positions: file number and offset as ten digits each. Return the first row in which one has more digits, or -1."""
     for row in range(len(numbers)):
         number, offset = numbers[row], offsets[row]
         if min(number, offset) < 0 or max(number, offset) >= LIMIT * LIMIT:
@@ -300,7 +300,7 @@ def write_ordinals(micros: Longs, dates: Octets, clocks: Octets) -> int:
 
 @inner
 def write_time(value: int, marks: Octets, trimmed: bool, out: Octets, to: int) -> int:
-    """Write one time. Return its size."""
+    """Write one time in the form of ``write_times``. Return its size."""
     # // rounds down, so the rest is positive before 1970 too: -1 microsecond is day -1, and
     # 23:59:59.999999 of it.
     days = value // DAY
@@ -328,7 +328,7 @@ def write_time(value: int, marks: Octets, trimmed: bool, out: Octets, to: int) -
 
 @inner
 def digits(number: int, out: Octets, to: int, width: int) -> None:
-    """Write a number with ``width`` digits."""
+    """Write a part of a time as a number with ``width`` digits."""
     rest = np.uint32(number)
     for place in range(width - 1, -1, -1):
         quotient = rest // np.uint32(10)
@@ -356,7 +356,7 @@ def civil(days: int) -> tuple[int, int, int]:
 
 @inner
 def since_march(year: int, month: int, day: int) -> int:
-    """Return the days since 1970 of a date; the inverse of ``civil``."""
+    """Return the days since 1970 of a date of the Gregorian calendar; the inverse of ``civil``."""
     past = 1 if month <= 2 else 0
     years = year - past
     # ``past`` moves January and February to the year before, so that a year begins in March and

@@ -28,7 +28,7 @@ EVERY: Final = np.uint64(0xFFFFFFFF)
 
 
 class FormArrays(NamedTuple):
-    """The forms of the pieces, and the form of each piece in each row.
+    """The forms of a template's pieces, and the form of each piece in each row.
 
     ``literals`` has two offsets per form into the bytes of all literals, and their end. Form f
     writes the bytes from literals[2 * f] to literals[2 * f + 1] first. If has_value[f] is set, it
@@ -45,7 +45,7 @@ class FormArrays(NamedTuple):
 
 
 class ValueArrays(NamedTuple):
-    """The values of the pieces, and the bytes to escape in them.
+    """The values of a template's pieces, and the bytes to escape in them.
 
     The value of piece p in row r is data[offsets[i] : offsets[i + 1]] for i = p * (rows + 1) + r;
     32 more bytes follow the last value. Values are escaped only if escaped[p] is set. ``special``
@@ -60,7 +60,7 @@ class ValueArrays(NamedTuple):
 
 
 class WrittenBytes(NamedTuple):
-    """The bytes to write besides values: literals and replacements.
+    """The bytes of a template's rows besides values: literals, and replacements of special bytes.
 
     ``strings`` has the bytes of all literals and 32 more. The replacement of byte b begins at
     replacements[replacement_at[b]].
@@ -73,7 +73,7 @@ class WrittenBytes(NamedTuple):
 
 @kernel(writes=("sizes",))
 def measure_rows(forms: FormArrays, values: ValueArrays, sizes: Longs) -> int:
-    """Write the size of each row. Return 0, or a negative number for a bad value.
+    """Write the size of each row of a template. Return 0, or a negative number for a bad value.
 
     Returns ``OUTSIDE`` for a value that is not within the data. For a value with a refused byte,
     returns ``REFUSED`` - (piece * rows + row).
@@ -118,7 +118,7 @@ def write_rows(
     to: Longs,
     out: Octets,
 ) -> int:
-    """Write row r at ``out[to[r]]``. Return 0, or ``OUTSIDE`` if a row does not have its measured size.
+    """Write the rows of a template: row r at ``out[to[r]]``. Return 0, or ``OUTSIDE`` if a row does not have its measured size.
 
     ``sizes`` are from ``measure_rows``. No byte beyond a row is written, so the rows may be in any
     order and between other bytes.
@@ -194,7 +194,7 @@ def marks_of(data: Octets, at: int, end: int, special: Octets) -> np.uint64:
 
 @inner
 def growth(data: Octets, start: int, end: int, special: Octets, grown: Octets) -> int:
-    """Return by how many bytes replacements lengthen a value, or -1 if a byte is refused."""
+    """Return by how many bytes the replacements of special bytes lengthen a value, or -1 if a byte is refused."""
     more = 0
     for at in range(start, end, WINDOW):
         marks = marks_of(data, at, end, special)
@@ -225,7 +225,7 @@ def write_escaped(
     at: int,
     limit: int,
 ) -> int:
-    """Write a value with its replacements. Return its end, or ``OUTSIDE`` if that is beyond the limit."""
+    """Write a value with its special bytes replaced. Return its end, or ``OUTSIDE`` if that is beyond the limit."""
     # Example: a"b in JSON. The first mark is at the quote: copy "a", write its replacement \", and continue
     # after it with "b". A marked byte without a replacement (such as a tab in XML) is copied as it is.
     while start < end:

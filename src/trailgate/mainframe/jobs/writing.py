@@ -37,7 +37,7 @@ from trailgate.cobol.records.redefined_segments import (
     find_layout,
     find_layout_to_write,
 )
-from trailgate.columnar.gather import gather_objects
+from trailgate.columnar.gather import join_small_batches
 from trailgate.errors import (
     EncodeError,
     OptionError,
@@ -209,7 +209,7 @@ def write_batches(
     written, pending = 0, NO_RECORDS  # pending: the records of the last block, which has room
     file.write(encode_file_header(framing))
     # None at the end flushes the last block.
-    for batch in chain(gather_objects(batches), [None]):
+    for batch in chain(join_small_batches(batches), [None]):
         at = written
         try:
             if batch is not None:

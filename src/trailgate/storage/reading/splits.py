@@ -40,12 +40,16 @@ from trailgate.storage.reading.transaction_spans import (
     find_next_begin,
     find_record_begin,
 )
-from trailgate.trail.format.file_header import ORACLE, FileHeader
+from trailgate.trail.format.file_header import (
+    MISNUMBERED,
+    ORACLE,
+    FileHeader,
+    find_other_number,
+)
 from trailgate.trail.reading.images import EVERYTHING, ReadSelection
 from trailgate.trail.reading.reader import ReaderState, decode
 from trailgate.trail.reading.record_table import build_record_table
 from trailgate.trail.record_checks import describe_damage
-from trailgate.trail.records.damage import MISNUMBERED, find_other_number
 from trailgate.trail.records.framing import wrap_trail_bytes
 from trailgate.trail.records.table_metadata import NO_TABLES
 from trailgate.trail.records.transactions import CLOSES, LAST, change_marks
@@ -332,7 +336,7 @@ class SplitReader:
 
     def _announce(self, path: str, state: ReaderState) -> None:
         """Log table definitions in the trail that cannot be decoded, once per table."""
-        tables_unread = state.tables.unread_since(self._state.tables, self._definitions)
+        tables_unread = state.tables.undefined_since(self._state.tables, self._definitions)
         names = [known.name for known in tables_unread if known.name not in self._announced]
         if names:
             self._announced.update(names)

@@ -26,11 +26,16 @@ from trailgate.model.tables import Definitions, Table
 from trailgate.storage.files.listing import TrailFile
 from trailgate.storage.files.opened_file import OpenedFile
 from trailgate.storage.files.trail_files import TrailFiles, TrailPosition
-from trailgate.trail.format.file_header import FileHeader, decode_header
+from trailgate.trail.format.file_header import (
+    MISNUMBERED,
+    FileHeader,
+    decode_header,
+    find_other_number,
+)
 from trailgate.trail.format.record_layout import BY_TABLE, NAME_AT
 from trailgate.trail.format.record_types import IO_DDL, IO_METADATA, read_ddl_statement
 from trailgate.trail.format.tokens import RECORD, ByteOrder
-from trailgate.trail.records.damage import MISNUMBERED, describe_unreadable, find_other_number
+from trailgate.trail.records.damage import describe_unreadable
 from trailgate.trail.records.framing import (
     find_order,
     find_records,

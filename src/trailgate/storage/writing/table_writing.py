@@ -16,7 +16,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from trailgate.columnar.gather import gather_objects
+from trailgate.columnar.gather import join_small_batches
 from trailgate.errors import OptionError, StorageError, TrailgateError, Where
 from trailgate.model.changes import OPERATIONS_SCHEMA, ChangeBatch
 from trailgate.model.operations_table import TableSource, from_operations
@@ -212,7 +212,7 @@ def to_changes(
 ) -> Iterator[ChangeBatch]:
     """Convert operations tables to changes. Errors name the row, counted over all batches."""
     rows = 0
-    for batch in gather_objects(batches):
+    for batch in join_small_batches(batches):
         with _move(rows):
             changes = from_operations(conform_operations(batch), definitions)
         yield changes

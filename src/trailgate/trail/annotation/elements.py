@@ -59,7 +59,9 @@ class ExplainedBytes:
 class ExplainedToken:
     """An explained token of a trail: its frame, the path of token ids to it, its name, and its contents.
 
-    ``trailer`` is the token Z that ends a file header or record.
+    ``frame`` are its id, info and length as bytes, and ``length`` is the length that they state.
+    ``value`` is shown after the name, for example the record type after "record". ``trailer`` is
+    the token Z that ends a file header or record.
     """
 
     offset: int
@@ -84,7 +86,8 @@ Part: TypeAlias = ExplainedToken | ExplainedBytes
 class DamagedSpan:
     """Bytes of a trail that cannot be read as records. Reading continues after them.
 
-    ``raw`` are these bytes, and ``before`` are some bytes before them, to show the context.
+    There are ``length`` of these bytes; ``raw`` are only the first ones, to show them. ``before``
+    are some bytes before them, to show the context.
     """
 
     offset: int
@@ -103,7 +106,7 @@ class ByteArea:
     order: ByteOrder
 
     def part(self, start: int, end: int | None = None) -> ByteArea:
-        """Return the bytes [start, end) of the area as a smaller area."""
+        """Return the bytes [start, end) of this area of a trail as a smaller area."""
         return ByteArea(self.raw[start:end], self.offset + start, self.order)
 
     def number(self, start: int, width: int) -> int:
@@ -118,7 +121,7 @@ class ByteArea:
         level: int = 0,
         role: ByteRole = ByteRole.STRUCTURE,
     ) -> tuple[ExplainedBytes, ...]:
-        """Explain all bytes of the area as one part. Returns no part if the area is empty."""
+        """Explain all bytes of this area of a trail as one part. Returns no part if the area is empty."""
         if not self.raw:
             return ()
         return (
@@ -129,7 +132,7 @@ class ByteArea:
 def explain_tokens(
     area: ByteArea, path: Path, explain: Callable[[ExplainedToken, ByteArea], ExplainedToken]
 ) -> Iterator[Part]:
-    """Explain the tokens that fill an area.
+    """Explain the tokens that fill an area of a file header or record.
 
     ``path`` are the ids of the tokens around the area. ``explain`` gets each token, with its
     payload as the only part, and its payload as an area; it returns the token with its parts
@@ -155,7 +158,7 @@ def bytes_of_part(part: Part) -> bytes:
 
 
 def find_problems(part: Part) -> Iterator[ExplainedBytes]:
-    """Yield the explained bytes in a part that have a problem."""
+    """Yield the explained bytes in a part of a trail that have a problem."""
     if isinstance(part, ExplainedBytes):
         if part.problem:
             yield part
@@ -184,7 +187,7 @@ def shorten_text(raw: bytes, shown: int = 60) -> str:
 
 
 class ListingLine(NamedTuple):
-    """A line of a listing: bytes of the file, a comment, and whether the line reports a problem."""
+    """A line of an explained trail as text: bytes of the file, a comment, and whether it reports a problem."""
 
     content: str
     comment: str = ""
@@ -198,7 +201,7 @@ class ListingLine(NamedTuple):
 
 
 def format_listing(item: ExplainedToken | DamagedSpan) -> Iterator[ListingLine]:
-    """Yield the listing's lines for an explained header, record or damage."""
+    """Format an explained file header, record or damage as lines of text, as ``trailgate analyze`` prints it."""
     if isinstance(item, DamagedSpan):
         yield from _damage_lines(item)
         return
@@ -278,7 +281,7 @@ def _hex(raw: bytes) -> str:
 
 
 def part_to_json(item: Part | DamagedSpan) -> dict[str, Any]:
-    """Convert an explained part to plain values for JSON, with its bytes in hex."""
+    """Convert an explained part of a trail, or damage, to plain values for JSON, with its bytes in hex."""
     if isinstance(item, DamagedSpan):
         return {
             "offset": item.offset,

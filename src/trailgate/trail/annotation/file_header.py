@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
@@ -24,6 +23,7 @@ from trailgate.trail.annotation.elements import (
 )
 from trailgate.trail.format import file_header
 from trailgate.trail.format.file_header import GROUPS, HeaderField
+from trailgate.trail.format.record_layout import format_iso_time
 from trailgate.trail.format.tokens import FILE_HEADER, FRAME, NORMAL, TRAILER, UNSET, ByteOrder
 from trailgate.trail.records.record import RecordToken, read_tokens_between
 
@@ -97,7 +97,7 @@ def detect_header_order(data: bytes) -> ByteOrder | None:
 
 
 def explain_header(data: bytes, order: ByteOrder) -> ExplainedToken:
-    """Explain the file header at the beginning of ``data``.
+    """Explain every byte of the file header at the beginning of ``data``.
 
     ``order`` must be an order in which its trailer is valid.
     """
@@ -151,7 +151,7 @@ def _history(token: ExplainedToken, area: ByteArea, label: str) -> ExplainedToke
 
 
 def _string(area: ByteArea, label: str) -> tuple[Part, ...]:
-    """Explain a string: as text if it is printable, otherwise in hex."""
+    """Explain a string of the file header: as text if it is printable, otherwise in hex."""
     if len(area.raw) < 2 or area.number(0, 2) != len(area.raw) - 2:
         return area.bytes(problem="the string's length does not agree with its token")
     text = decode_printable(area.raw[2:])
@@ -164,15 +164,6 @@ def _format_value(row: HeaderField, value: Any) -> str:
     if row.name == "vendor" and 0 < value <= len(VENDORS):
         return f"{value} {VENDORS[value - 1]}"
     return value.hex(" ").upper() if isinstance(value, bytes) else str(value)
-
-
-def format_iso_time(microseconds: int) -> str:
-    """Format microseconds since 1970 as a UTC time, or as a number if they are out of range."""
-    try:
-        at = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=microseconds)
-    except OverflowError:
-        return f"{microseconds} microseconds since 1970"
-    return at.isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
 class HeaderGroup(NamedTuple):

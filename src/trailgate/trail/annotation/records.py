@@ -16,6 +16,7 @@ from typing import Final, NamedTuple
 from trailgate.model.tables import Column
 from trailgate.trail.annotation.elements import (
     ByteArea,
+    ByteRole,
     ExplainedBytes,
     ExplainedToken,
     Part,
@@ -23,8 +24,6 @@ from trailgate.trail.annotation.elements import (
     explain_tokens,
     shorten_text,
 )
-from trailgate.trail.annotation.elements import ByteRole as PartRole
-from trailgate.trail.annotation.file_header import format_iso_time
 from trailgate.trail.format.record_layout import (
     BY_PARTITION,
     BY_TABLE,
@@ -36,6 +35,7 @@ from trailgate.trail.format.record_layout import (
     ONLY,
     PIECE_HEAD,
     UNIFIED,
+    format_iso_time,
     format_redo_address,
     unix_from_julian,
 )
@@ -109,7 +109,7 @@ LABELS: Final[Mapping[int, str]] = MappingProxyType(
 
 
 def explain_value(area: ByteArea, level: int) -> Iterator[Part]:
-    """Explain the bytes of a column value: its null indicator and the bytes after it."""
+    """Explain the bytes of a column value: its null indicator and the bytes after it, indented by ``level``."""
     indicator, rest = area.raw[:2], area.raw[2:]
     if indicator == NULL:
         yield from area.bytes("NULL", level=level)
@@ -118,7 +118,7 @@ def explain_value(area: ByteArea, level: int) -> Iterator[Part]:
         yield from area.bytes(problem=problem, level=level)
     else:
         note = f"not null, {_meaning(rest, area.order.number(rest[:2]))}"
-        yield from area.bytes(note, level=level, role=PartRole.VALUE)
+        yield from area.bytes(note, level=level, role=ByteRole.VALUE)
 
 
 def _meaning(rest: bytes, length: int) -> str:
@@ -154,16 +154,16 @@ def explain_data(area: ByteArea, head: bytes) -> Iterator[Part]:
         problem = "a system key must have 4 or 8 bytes of the data" if bad else ""
         key_area = area.part(0, key)
         note = "" if bad else "System key"
-        yield from key_area.bytes(note, problem=problem, role=PartRole.PIECE)
+        yield from key_area.bytes(note, problem=problem, role=ByteRole.PIECE)
         yield from _images(area.part(key), row.prefix)
     elif row is not None and row.role is RecordRole.CHANGE:
-        yield from area.bytes("not in the form index, length, value", role=PartRole.UNKNOWN)
+        yield from area.bytes("not in the form index, length, value", role=ByteRole.UNKNOWN)
     else:
-        yield from area.bytes("layout not public", role=PartRole.UNKNOWN)
+        yield from area.bytes("layout not public", role=ByteRole.UNKNOWN)
 
 
 def _images(area: ByteArea, prefix: ImagePrefix) -> Iterator[Part]:
-    """Explain the columns of one image, or of both images of a record."""
+    """Explain the columns in a record's data: of one image, or of two if there is a ``prefix``."""
     assumed = ", its width is assumed" if len(IMAGE_WIDTHS[prefix]) > 1 else ""
     for image in read_images(area.raw, area.order, prefix):
         is_complete = image.width + image.stated <= image.length
@@ -193,24 +193,24 @@ def _piece(area: ByteArea) -> Iterator[Part]:
         yield from area.part(WORD * at, WORD * (at + 1)).bytes(meaning.format(word))
     wrong = piece.stated != len(piece.raw)
     problem = f"{piece.stated} bytes expected" if wrong else ""
-    yield from area.part(PIECE_HEAD).bytes(problem=problem, role=PartRole.PIECE)
+    yield from area.part(PIECE_HEAD).bytes(problem=problem, role=ByteRole.PIECE)
 
 
 def _text(area: ByteArea) -> Iterator[Part]:
     for part in area.bytes():
-        yield replace(part, label="Text", text=decode_printable(part.raw), role=PartRole.UNKNOWN)
+        yield replace(part, label="Text", text=decode_printable(part.raw), role=ByteRole.UNKNOWN)
 
 
 def _table(area: ByteArea) -> Iterator[Part]:
-    """Explain the columns of a table definition, if the assumed layout fits exactly."""
+    """Explain the columns in a table definition record, if the assumed layout fits exactly."""
     columns = find_tdr_columns(area.raw, area.order)
     if columns is None:
-        yield from area.bytes("layout not public", role=PartRole.UNKNOWN)
+        yield from area.bytes("layout not public", role=ByteRole.UNKNOWN)
         return
     yield from area.part(0, TDR_HEAD).bytes("Head of the definition, layout assumed")
     for column, start, attributes, remarks, end in columns:
         named = area.part(start, attributes)
-        yield from named.bytes(f"Column {column.name}", role=PartRole.COLUMN_NAME)
+        yield from named.bytes(f"Column {column.name}", role=ByteRole.COLUMN_NAME)
         for at, attribute in zip(range(attributes, remarks, 2), ATTRIBUTES, strict=True):
             note = f"{attribute} {int(getattr(column, attribute))}"
             yield from area.part(at, at + 2).bytes(note, level=1)
@@ -289,7 +289,7 @@ MOVED_FIELDS: Final = (
 def explain_record(
     raw: bytes, offset: int, order: ByteOrder, *, oracle: bool = False
 ) -> ExplainedToken:
-    """Explain a record whose frame and trailer are valid.
+    """Explain every byte of a record whose frame and trailer are valid.
 
     Problems within it are part of the result.
 
@@ -369,7 +369,7 @@ def _name_area(area: ByteArea, head: bytes) -> Iterator[Part]:
         yield from area.bytes(problem="a name ends with a NUL")
         return
     name = area.raw[:end].decode("utf-8", "backslashreplace")
-    yield from area.part(0, end + 1).bytes(f"Name: {name or 'none'}", role=PartRole.NAME)
+    yield from area.part(0, end + 1).bytes(f"Name: {name or 'none'}", role=ByteRole.NAME)
     expected = (
         head[HEAD_PLACES["io_type"]] == IO_METADATA
         and head[HEAD_PLACES["node"]] == MetadataType.PARTITION
@@ -385,7 +385,7 @@ def _ggs_token(token: ExplainedToken, area: ByteArea) -> ExplainedToken:
     name = token_name(code)
     row = GGS_TOKENS_BY_ID.get(code)
     if row is None:
-        unknown = area.bytes(role=PartRole.UNKNOWN)
+        unknown = area.bytes(role=ByteRole.UNKNOWN)
         return replace(token, name=f"GGS token {name}, not public", parts=unknown)
     text = decode_printable(area.raw[: row.text_bytes]) if row.is_text else None
     shows_text = row.text_bytes is None and text is not None and "\n" not in text

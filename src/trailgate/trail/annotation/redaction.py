@@ -94,7 +94,7 @@ class Redactor:
         return self._replacements[part.role](part.raw)
 
     def _replace_unknown(self, raw: bytes, around: ExplainedToken, metadata: bool) -> bytes:
-        """Replace bytes of an unknown layout.
+        """Replace bytes of an unknown layout in a redacted trail.
 
         Returns zeros for a token, and raises UnredactableRecordError for data. The data of metadata
         records are copied unless names are replaced, because they contain no values.
@@ -135,7 +135,7 @@ class Redactor:
         return text.encode() + self._mask(raw[len(text) :])
 
     def _mask(self, raw: bytes) -> bytes:
-        """Replace bytes by others of the same length.
+        """Replace data of a trail by other data of the same length.
 
         In text, each character is replaced by one of the same kind. In other bytes, 00 and FF are
         not changed.
@@ -164,7 +164,7 @@ class Redactor:
         return _decode(self._named[raw])
 
     def _mask_name(self, raw: bytes, number: int) -> bytes:
-        """Return candidate number ``number`` for the replacement of a name."""
+        """Return a candidate for the replacement of a name. Another ``number`` leads to another candidate."""
         stream = self._stream(raw + number.to_bytes(2, "big"), len(raw))
         return b"".join(_characters(_decode(raw), stream))
 
@@ -180,7 +180,7 @@ class Redactor:
         )
 
     def _stream(self, raw: bytes, size: int) -> bytes:
-        """Return ``size`` pseudo-random bytes that depend only on the key and on ``raw``."""
+        """Return ``size`` pseudo-random bytes that depend only on the redaction key and on ``raw``."""
         return hashlib.shake_128(self._key + raw).digest(size)
 
 
@@ -193,7 +193,11 @@ def _encode(text: str) -> bytes:
 
 
 def _characters(text: str, stream: bytes) -> Iterator[bytes]:
-    """Yield a replacement for each character of a text, of the same kind and encoded length."""
+    """Yield a replacement for each character of a text, of the same kind and encoded length.
+
+    ``stream`` are pseudo-random bytes, as many as the encoded text has; they choose the
+    replacements.
+    """
     at = 0
     for index, character in enumerate(text):
         raw = _encode(character)
@@ -214,12 +218,12 @@ def _characters(text: str, stream: bytes) -> Iterator[bytes]:
 
 
 def _is_metadata(element: ExplainedToken) -> bool:
-    """Return whether a record is a metadata record."""
+    """Return whether an explained record is a metadata record."""
     raw = bytes_of_part(element)
     return len(raw) > IO_TYPE_AT and raw[IO_TYPE_AT] == IO_METADATA
 
 
 def record_type_name(element: ExplainedToken) -> str:
-    """Return the name of a record's type, as messages show it."""
+    """Return the name of an explained record's type, as messages of ``trailgate redact`` show it."""
     raw = bytes_of_part(element)
     return type_name(raw[IO_TYPE_AT]) if len(raw) > IO_TYPE_AT else "record"

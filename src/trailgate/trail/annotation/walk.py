@@ -51,11 +51,11 @@ def explain_trail(read: Read, size: int, start: int = 0) -> Iterator[ExplainedTo
 
 
 def _object_at(read: Read, places: tuple[int, int, int], order: ByteOrder) -> int:
-    """Return the offset of the first record or damage that ends after ``start``.
+    """Return the offset of the record that begins at or after ``start``, or of the damage around ``start``.
 
-    ``places`` are the offset of the first record, ``start``, and the size of the file. Whether
-    ``start`` is inside damage can only be found by reading the records before it, so the walk
-    begins at the first good record in the ``NEAR`` bytes before ``start``.
+    ``places`` are the offset of the file's first record, ``start``, and the size of the file.
+    Whether ``start`` is inside damage can only be found by reading the records before it, so the
+    walk begins at the first good record in the ``NEAR`` bytes before ``start``.
     """
     begin, start, size = places
     at = begin

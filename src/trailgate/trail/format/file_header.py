@@ -45,6 +45,7 @@ _SIGNED: Final = ByteOrder.BIG.raw(len(SIGNATURE), 2)  # its length in the frame
 _TRAILER: Final = bytes((TRAILER,))
 
 ORACLE: Final = 7  # a vendor
+MISNUMBERED: Final = "the header states file number {}, but the name {}: another file of the trail was copied or renamed to this name"
 
 # The default sequence number is 0, the first file; a header without the field must not claim that.
 _ABSENT: Final = {0x30: {"seqno": None}}
@@ -54,7 +55,7 @@ _FRAMES: Final = {order: Struct(f"{order.value}BBH") for order in ByteOrder}
 class HeaderFieldCodec(NamedTuple):
     """The encoder and decoder of one type of file header field.
 
-    ``unset`` is the payload if the value is unknown.
+    ``unset`` is the payload if the value is unknown; if it is empty, such a field is omitted.
     """
 
     encode: Callable[[Any, ByteOrder], bytes]
@@ -252,7 +253,8 @@ class ContinuityInfo:
 class UnknownHeaderField:
     """A file header field that is not in the tables of this module. It is kept unchanged.
 
-    If ``code`` is None, the payload is a complete group.
+    It may also be a known field that the file marks as unset although it must have a value. If
+    ``code`` is None, the payload is a complete group.
     """
 
     group: int
@@ -392,8 +394,8 @@ def encode_patches(header: FileHeader) -> list[tuple[int, bytes]]:
     """Return the (offset, bytes) pairs that change an encoded file header in place.
 
     They cover the fields that become known when a file is closed or published: file name, sequence
-    number, size, first and last CSN, and first and last IO time. The header must keep its length,
-    so a new file name must be as long as the old one.
+    number, size, first and last CSN, first and last IO time, and LogBSN. The header must keep its
+    length, so a new file name must be as long as the old one.
     """
     # Encode the fields again: their sizes give the offset of each in the encoded header.
     patches = []
@@ -421,7 +423,7 @@ def decode_header(data: Any) -> tuple[FileHeader, int]:
 def _decode_complete(data: bytes, order: ByteOrder) -> FileHeader:
     """Decode a complete file header, and cache the result: readers decode the header of a file twice."""
     view = memoryview(data)
-    walk = _Walk(view, order)
+    walk = _HeaderBytes(view, order)
     values: dict[str, Any] = {}
     unknown: list[UnknownHeaderField] = []
     for code, info, start, end in walk.inner_tokens(FRAME, len(data) - FRAME):
@@ -500,8 +502,8 @@ def _is_signed(view: memoryview, order: ByteOrder) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class _Walk:
-    """The bytes of a header and their byte order."""
+class _HeaderBytes:
+    """The bytes of a file header and their byte order, to find the tokens in them."""
 
     view: memoryview
     order: ByteOrder
@@ -527,13 +529,13 @@ def _decode_known_group(
     code: int, data: bytes, order: ByteOrder
 ) -> tuple[Any, tuple[UnknownHeaderField, ...]]:
     """Decode a group, and cache the result. Most groups are the same in all files of a trail."""
-    return _decode_group(_Walk(memoryview(data), order), _GROUPS[code], (0, len(data)))
+    return _decode_group(_HeaderBytes(memoryview(data), order), _GROUPS[code], (0, len(data)))
 
 
 def _decode_group(
-    walk: _Walk, group: HeaderFieldGroup, span: tuple[int, int]
+    walk: _HeaderBytes, group: HeaderFieldGroup, span: tuple[int, int]
 ) -> tuple[Any, tuple[UnknownHeaderField, ...]]:
-    """Decode the fields of a group. Return its value and its unknown fields."""
+    """Decode the fields of a file header's group. Return its value and its unknown fields."""
     # A field that is missing in the file keeps its default; an unset one becomes None.
     values: dict[str, Any] = dict(_ABSENT.get(group.code, {}))
     unknown: list[UnknownHeaderField] = []
@@ -559,6 +561,15 @@ def _may_be_unset(group: HeaderFieldGroup, field: HeaderField) -> bool:
     If not, the marked field is kept among the unknown fields, and its attribute keeps its default.
     """
     return bool(field.codec.unset) and field.name in _OPTIONAL[group.code]
+
+
+def find_other_number(header: FileHeader | None, number: int) -> int | None:
+    """Return the sequence number in the file header if it differs from the number in the file's name.
+
+    Returns None if they are equal, or if the file has no header or the header no number.
+    """
+    stated = None if header is None else header.trail.seqno
+    return None if stated == number else stated
 
 
 def _bad(view: memoryview, offset: int, problem: str, hint: str = "") -> DecodeError:

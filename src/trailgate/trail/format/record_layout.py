@@ -10,6 +10,7 @@ are microseconds since Julian Date 0.0, UTC. For example, 2024-01-01 00:00 UTC i
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
 from typing import Final
 
@@ -94,3 +95,12 @@ def julian_from_unix(microseconds: int) -> int:
 def unix_from_julian(microseconds: int) -> int:
     """Convert microseconds since Julian Date 0.0 to microseconds since 1970 UTC."""
     return microseconds - JULIAN_EPOCH
+
+
+def format_iso_time(microseconds: int) -> str:
+    """Format microseconds since 1970 as a UTC time in ISO form, or as a number if they are out of range."""
+    try:
+        at = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=microseconds)
+    except OverflowError:
+        return f"{microseconds} microseconds since 1970"
+    return at.isoformat(timespec="microseconds").replace("+00:00", "Z")

@@ -67,7 +67,10 @@ _ESCAPED: Final = re.compile(r"\\([\\',=()])")
 
 
 class RecordRole(IntEnum):
-    """The role of a record for readers of operations."""
+    """The role of a trail record for readers of operations, for example a change or a note.
+
+    A note is not about rows (for example DDL, or a sequence's new value).
+    """
 
     # May change or undo rows in a way that is not public: skipping it could lose changes.
     REFUSED = 0
@@ -221,7 +224,7 @@ def type_name(code: int) -> str:
 
 
 def read_ddl(text: bytes) -> dict[str, str]:
-    """Parse the fields of a DDL record.
+    """Parse the fields of a DDL record. Returns their values by name, such as "statement".
 
     A field with an unknown code has the code as its name. Raises DecodeError.
     """
@@ -255,7 +258,7 @@ def read_ddl_statement(text: bytes) -> str:
 
 
 def _end(text: str, start: int) -> int | None:
-    """Return the index of the quote that ends a value, or None."""
+    """Return the index of the quote that ends a DDL field's value, which begins at ``start``, or None."""
     for match in _END.finditer(text, start):
         before = text[start : match.start()]
         # After an odd number of backslashes the quote is escaped: \' is, \\' is not.

@@ -45,7 +45,7 @@ UNREAD: Final = "USER"  # the name shown for a payload that does not fit the ass
 
 
 class ByteOrder(NamedValues):
-    """The byte order of a trail.
+    """The byte order of a trail's numbers.
 
     It is big-endian before 19c; little-endian was seen in some later trails.
     """
@@ -79,9 +79,10 @@ class ByteOrder(NamedValues):
 
 
 class GgsTokenRow(NamedTuple):
-    """One GGS token: its id in T, its name in Logdump, and how many bytes of its payload are text.
+    """One GGS token, such as LOGCSN: its id in a record's token area, its name in Logdump, and whether it is text.
 
-    Other tokens are printed in hex.
+    If only the first bytes of the payload are text, ``text_bytes`` is their number. Tokens that are
+    not text are printed in hex.
     """
 
     code: int
@@ -167,7 +168,7 @@ class TokenSpan(NamedTuple):
 
 
 def find_tokens(raw: bytes, order: ByteOrder) -> tuple[list[TokenSpan], str]:
-    """Find the trail tokens that fill ``raw``.
+    """Find the tokens (id, info, length, payload) that fill ``raw``, a part of a trail.
 
     Returns them, and the problem at which the search stopped or "".
 

@@ -64,7 +64,7 @@ def _table(
     if name not in tables.tables:
         raise source.error(
             f"table index {name} is not in the metadata before the record",
-            view.spans(row),
+            view.span_of(row),
             hint="Is a part of the file missing, or does reading begin after its metadata?",
         )
     return tables.tables[name]
@@ -81,13 +81,14 @@ def names_match(
 
 @dataclass(frozen=True, slots=True)
 class GroupedOperations:
-    """The operations in consecutive trail records.
+    """Consecutive trail records, grouped into operations.
 
     For each operation, ``first`` is the row in ``view`` of its first record. ``after`` is the row
     of the record with its after image: the second record of an update of two records, otherwise the
     first one. ``begins`` and ``ends`` mark the first and the last operation of a transaction. For
-    each record, ``owner`` is the index of its operation, or -1 for a note before the first
-    operation. Only the first ``records`` records of ``view`` are grouped.
+    each record, ``owner`` is the index of its operation, or -1 if no operation has begun yet (for
+    example for a sequence's record, which changes no row). Only the first ``records`` records of
+    ``view`` are grouped.
     """
 
     view: RecordColumns
@@ -103,7 +104,7 @@ class GroupedOperations:
         return len(self.first)
 
     def of_role(self, role: RecordRole) -> Longs:
-        """Return the rows of the grouped records that have this role."""
+        """Return the rows of the grouped trail records that have this role."""
         if self.view.only_changes and role != RecordRole.CHANGE:
             return np.zeros(0, np.int64)
         return np.flatnonzero(self.view.role[: self.records] == role)
@@ -149,7 +150,7 @@ def group_operations(
 
 
 def find_last_change(operations: GroupedOperations, records: Longs) -> Longs:
-    """Return the row of the last change before each of these records, which are fragments or pieces."""
+    """Return the row of the change record that each of these fragments or large-object pieces continues."""
     changes = operations.of_role(RecordRole.CHANGE)
     return changes[np.searchsorted(changes, records) - 1]
 
@@ -189,7 +190,10 @@ def _pair(
 def _owners(
     source: TrailBytes, view: RecordColumns, tables: RecordTables, first: Longs, count: int
 ) -> Longs:
-    """Return the operation of each record. Raises DecodeError if a piece does not follow a change of its table."""
+    """Return the index of each record's operation, or -1 if none has begun yet.
+
+    Raises DecodeError if a piece or fragment does not follow a change of its table.
+    """
     rows = np.arange(count)
     if len(first) == count:
         return rows
@@ -218,10 +222,11 @@ def _about(source: TrailBytes, view: RecordColumns, row: int, problem: str) -> E
 
 
 def _transaction_bounds(view: RecordColumns, count: int, first: Longs) -> tuple[Mask, Mask]:
-    """Return masks of the operations that begin and that end a transaction.
+    """Return masks of the operations that begin a transaction and of those that end one.
 
     Every record has an indicator, so an operation begins (or ends) a transaction if one of its
-    records does. A note before an operation counts as one of its records here.
+    records does. A record that is not about rows, such as a sequence's, counts as a record of the
+    next operation here.
     """
     marks = INDICATORS[view.indicator[:count]]
     begins, ends = marks & BEGINS != 0, marks & CLOSES != 0
@@ -279,9 +284,9 @@ def join_fragments(
 
 
 def _check(source: TrailBytes, operations: GroupedOperations, is_continued: Mask) -> None:
-    """Raise DecodeError unless fragments follow all continued records, and only these.
+    """Raise DecodeError unless fragments follow all records with the flag Continued, and only these.
 
-    A continued change may also be followed by the pieces of its large objects.
+    Such a change may also be followed by the pieces of its large objects.
     """
     role = operations.view.role[: operations.records]
     part = (role == RecordRole.CHANGE) | (role == RecordRole.FRAGMENT)

@@ -69,11 +69,11 @@ class ReadSelection:
     lenient: bool = False
 
     def has_table(self, name: str) -> bool:
-        """Return whether the operations of a table are decoded."""
+        """Return whether the selection has the operations of a table, so that they are decoded."""
         return self.tables is None or self.tables.fits(name)
 
     def has_column(self, column: Column) -> bool:
-        """Return whether the values of a column are decoded."""
+        """Return whether the selection has the values of a column, so that they are decoded."""
         return self.columns is None or column.name.casefold() in self.columns
 
 
@@ -96,9 +96,10 @@ class ImageAreas:
 def read_image(
     source: TrailBytes, table: Table, images: ImageAreas, selection: ReadSelection = EVERYTHING
 ) -> Image:
-    """Decode an image of a table's columns, with one element per operation.
+    """Decode the before or the after image of a table's operations: columns with one element per operation.
 
-    Columns that the selection excludes are missing.
+    Columns that the selection excludes are missing. Without ``selection.values``, all of them are:
+    the cells are then only checked.
     """
     absent = (ABSENT,) * len(table.columns)
     if not len(images.areas.starts):
@@ -142,9 +143,10 @@ def _column(
 def _in_states(
     values: pa.Array, problems: pa.Array | None, spans: CellSpans, images: ImageAreas
 ) -> StateColumn:
-    """Build a column with one row per operation from the values of its cells.
+    """Build a column of an image, with one row per operation, from the values of its trail cells.
 
-    The value is missing in operations without a cell.
+    The value is missing in operations without a cell. ``problems`` are those of the values, or
+    None.
     """
     if len(spans) == images.count:
         return StateColumn(values, None, problems)
@@ -161,7 +163,7 @@ def _in_states(
 
 
 def _rows(spans: CellSpans, images: ImageAreas) -> Longs:
-    """Return the operations that have a cell of the column."""
+    """Return the indexes of the operations whose image has a cell of the column."""
     every = np.arange(images.count) if images.rows is None else images.rows
     return every if spans.areas is None else every[spans.areas]
 
@@ -243,9 +245,10 @@ class _Fields:
 def rewrite_as_column_lists(
     source: TrailBytes, name: str, table: Table | None, areas: Spans, io_types: Octets, rows: Longs
 ) -> tuple[TrailBytes, Spans]:
-    """Rewrite the data areas of some rows as lists of columns.
+    """Rewrite the data areas of some NonStop records of a table as lists of columns.
 
-    Returns the extended bytes and the areas of all rows.
+    ``rows`` are the indexes of their areas in ``areas``. Returns the bytes, extended by the lists,
+    and all areas: the rewritten ones are the lists.
 
     Raises DecodeError if the table's columns do not fit the data.
     """
@@ -283,7 +286,7 @@ def _fields_of(table: Table | None) -> _Fields | None:
 def _rewrite_full_image(
     source: TrailBytes, name: str, fields: _Fields, span: tuple[int, int]
 ) -> bytes:
-    """Rewrite a full record image as a list of columns."""
+    """Rewrite the full image of one NonStop record (all values, one after another) as a list of columns."""
     start, end = span
     if end - start != fields.total:
         problem = f"a full record image has {end - start} bytes, the table's columns {fields.total}"
@@ -300,7 +303,7 @@ def _rewrite_full_image(
 def _rewrite_by_offset(
     source: TrailBytes, name: str, fields: _Fields, span: tuple[int, int]
 ) -> bytes:
-    """Rewrite a compressed Enscribe image as a list of columns."""
+    """Rewrite the compressed Enscribe image of one record (offset, length, value) as a list of columns."""
     # Example: with columns of 4, 2 and 2 bytes, 00 04 00 02 41 42 is the value "AB" of column 1,
     # whose offset is 4.
     offset, end = span

@@ -1,4 +1,4 @@
-"""The loop over operations: it finds their type, whether they begin or end a transaction, and the spans of their images."""
+"""The loop over the operations of a trail: it finds their type, whether they begin or end a transaction, and the spans of their images."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class OperationArrays(NamedTuple):
 
 
 class DescribedRecords(NamedTuple):
-    """The columns of parsed records that ``describe_operations`` uses."""
+    """The types, times and data spans of parsed trail records, for ``describe_operations``."""
 
     io_type: Octets
     io_time: Longs
@@ -44,9 +44,10 @@ def describe_operations(
     small: Octets,
     longs: Longs,
 ) -> tuple[int, int, int, int]:
-    """Write the type, transaction indicator, time and image spans of some operations.
+    """Write the type, transaction indicator, time and image spans of some operations of a trail.
 
-    ``rows`` selects operations. ``small`` and ``longs`` are ``SMALL_COLUMNS`` and ``LONG_COLUMNS`` columns one after
+    ``rows`` selects operations. ``op_types`` and ``prefixes`` have an item for each record type
+    (IOType). ``small`` and ``longs`` are ``SMALL_COLUMNS`` and ``LONG_COLUMNS`` columns one after
     another. Returns the number of operations with a before image, with an after image and with both
     in one record, and the record of a truncate that has data, or -1.
     """

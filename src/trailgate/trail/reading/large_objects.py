@@ -62,7 +62,7 @@ NO_OBJECTS: Final = LargeObjects(_NONE, _NONE, Spans(_NONE, _NONE))
 
 @dataclass(frozen=True, slots=True)
 class _Pieces:
-    """The headers of pieces in columns, sorted by record, column and offset."""
+    """The heads of large-object pieces as arrays, sorted by change record, column and offset."""
 
     rows: Longs  # the records of the pieces
     record: Longs  # the record of the change that each belongs to
@@ -76,7 +76,7 @@ class _Pieces:
 def read_large_objects(
     source: TrailBytes, operations: GroupedOperations
 ) -> tuple[TrailBytes, LargeObjects]:
-    """Join the large objects of operations at the end of the bytes. Returns the extended bytes and the values.
+    """Join the pieces of the operations' large objects at the end of the bytes. Returns the extended bytes and the values.
 
     Raises DecodeError if pieces are missing, overlap or contradict each other.
     """
@@ -130,7 +130,10 @@ def _read_heads(source: TrailBytes, operations: GroupedOperations, rows: Longs) 
 def _check(
     source: TrailBytes, operations: GroupedOperations, pieces: _Pieces, begins: Mask
 ) -> None:
-    """Check that every value has all its pieces, each exactly once, without a gap or overlap."""
+    """Check that every large object has all its pieces, each exactly once, without a gap or overlap.
+
+    ``begins`` marks the first piece of each object.
+    """
     # ``begins`` marks each value's first piece. ``group`` numbers the values (begins 1 0 1 -> group
     # 0 0 1), and ``first`` is the index of the first piece of each piece's value.
     group = np.cumsum(begins) - 1
@@ -167,7 +170,7 @@ def _check(
 def _require(
     source: TrailBytes, operations: GroupedOperations, checked: tuple[Longs, Mask], problem: str
 ) -> None:
-    """Raise DecodeError about the first bad piece, if any.
+    """Raise DecodeError with ``problem`` about the first bad piece of a large object, if any.
 
     ``checked`` are the rows of the pieces' records, and a mask of the good ones.
     """
@@ -190,7 +193,7 @@ def insert_large_objects(
     *,
     selection: ReadSelection,
 ) -> Image:
-    """Insert large objects into a decoded image.
+    """Insert large objects into the columns of a decoded image.
 
     ``placed`` are the objects, the row of the image that each belongs to, and the number of rows.
     Without ``selection.values``, the image is not changed, and only the columns of the objects are
@@ -221,7 +224,10 @@ def insert_large_objects(
 def _overlay(
     column: StateColumn, rows: Longs, new: tuple[pa.Array, pa.Array | None], count: int
 ) -> StateColumn:
-    """Return a column with the values and problems of some rows replaced."""
+    """Return a column of ``count`` rows with the values of some rows replaced.
+
+    ``new`` are the new values and their problems (None if all are good).
+    """
     values, bad = new
     old = pa.nulls(count, values.type) if column.values is None else column.values
     # Take from the old values followed by the new ones: with 3 rows and a new value in row 1, the

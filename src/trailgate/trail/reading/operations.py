@@ -113,7 +113,7 @@ def read_blocks(
         maps = build_token_maps(source, view.tokens, operations.owner, len(operations), user)
         if user is not None:
             owners, names = (
-                user.strings(name, operations.owner, len(operations))
+                user.values_by_operation(name, operations.owner, len(operations))
                 for name in (TX_OWNER, TX_NAME)
             )
     # An operation's position is the offset of its first record in the file.
@@ -134,7 +134,7 @@ def read_blocks(
 
 
 def _by_table(operations: GroupedOperations) -> Iterator[tuple[TrailTable, Longs]]:
-    """Yield each table and the rows of its operations."""
+    """Yield each table of a batch of trail records, and the indexes of its operations."""
     tables = operations.tables
     if len(tables.tables) == 1:
         yield tables.tables[0], np.arange(len(operations))
@@ -150,9 +150,10 @@ def _read_block(
     chosen: tuple[TrailTable, Longs],
     shared: tuple[pa.Array | None, ...],
 ) -> ChangeBlock:
-    """Decode the operations of one table.
+    """Decode the grouped operations of one table into a block.
 
-    ``shared`` are columns of all operations that do not depend on their table.
+    ``chosen`` is the table and the indexes of its operations. ``shared`` are columns that do not
+    depend on the table, such as CSNs, with a row for each operation of the batch.
     """
     known, rows = chosen
     described = _describe(operations, rows)
@@ -189,9 +190,10 @@ def _read_block(
 
 @dataclass(frozen=True, slots=True)
 class _OperationColumns:
-    """The operations of one table in columns, with counts: ``befores`` have a before image, ``afters`` an after image.
+    """The operations of one table as columns: their types, indicators, times and image spans, with counts.
 
-    ``filled`` is the record of a truncate that has data, or -1.
+    ``befores`` operations have a before image, ``afters`` an after image, and ``prefixed`` have
+    both images in one record. ``filled`` is the record of a truncate that has data, or -1.
     """
 
     op_type: Octets
@@ -209,7 +211,7 @@ class _OperationColumns:
 
 
 def _describe(operations: GroupedOperations, rows: Longs) -> _OperationColumns:
-    """Describe some operations: their types, indicators, times and image spans."""
+    """Find the types, indicators, times and image spans of the grouped operations at ``rows``."""
     view, count = operations.view, len(rows)
     small = np.empty(kernels.SMALL_COLUMNS * count, np.uint8)
     longs = np.empty(kernels.LONG_COLUMNS * count, np.int64)
@@ -249,9 +251,10 @@ def _read_images(
     described: _OperationColumns,
     records: tuple[Longs, Longs],
 ) -> tuple[Table, Image, Image]:
-    """Return the table, and the before and after images of its operations.
+    """Decode the before and after images of one table's operations. Returns the table and the images.
 
-    ``records`` are the first record and the after-image record of each operation.
+    If the table is not defined, the returned one has numbered columns. ``records`` are the first
+    record and the after-image record of each operation.
     """
     source = context.source
     first, after = records
@@ -265,8 +268,8 @@ def _read_images(
         afters = Spans(np.where(described.prefixes > 0, split.starts, afters.starts), afters.ends)
     view = operations.view
     if view.has_marks:
-        source, befores = _list(source, view, (known.name, table), befores, first)
-        source, afters = _list(source, view, (known.name, table), afters, after)
+        source, befores = _rewrite_nonstop_areas(source, view, (known.name, table), befores, first)
+        source, afters = _rewrite_nonstop_areas(source, view, (known.name, table), afters, after)
     if table is None:
         table = _number_columns(
             context, known.name, (befores, afters), np.unique(np.append(first, after))
@@ -290,16 +293,17 @@ def _read_images(
     )
 
 
-def _list(
+def _rewrite_nonstop_areas(
     source: TrailBytes,
     view: RecordColumns,
     of: tuple[str, Table | None],
     areas: Spans,
     records: Longs,
 ) -> tuple[TrailBytes, Spans]:
-    """Rewrite the data layouts of NonStop as lists of columns.
+    """Rewrite data areas in the layouts of NonStop as lists of columns, if there are any.
 
-    ``of`` is the table's name and definition.
+    ``of`` is the table's name and definition, and ``records`` has the record of each area. Returns
+    the extended bytes and all areas.
     """
     rows = np.flatnonzero(view.marks[records] & UNLISTED)
     if not len(rows):
@@ -308,7 +312,7 @@ def _list(
 
 
 def _areas(spans: Spans, chosen: Octets, number: int) -> ImageAreas:
-    """Return the spans of the operations in the mask ``chosen``, which has ``number`` of them."""
+    """Return the image spans of the operations that the mask ``chosen`` marks. ``number`` of them are marked."""
     if number == len(chosen):
         return ImageAreas(spans, None, len(chosen))
     rows = np.flatnonzero(chosen)
@@ -318,7 +322,11 @@ def _areas(spans: Spans, chosen: Octets, number: int) -> ImageAreas:
 def _number_columns(
     context: ReadContext, name: str, images: tuple[Spans, Spans], records: Longs
 ) -> Table:
-    """Build a table of numbered columns, with as many columns as the data use."""
+    """Build a table for operations on an undefined table: numbered columns, as many as the data use.
+
+    ``images`` are the spans of the before and after images, and ``records`` the records that may
+    have large objects.
+    """
     columns = max(count_columns_used(context.source, spans) for spans in images)
     large, _ = context.large.within(records)
     columns = max(columns, 1 + int(large.column.max(initial=-1)))
@@ -328,7 +336,7 @@ def _number_columns(
 def _with_large(
     context: ReadContext, table: Table, image: Image, side: tuple[Longs, Longs]
 ) -> Image:
-    """Insert large objects into an image.
+    """Insert the batch's large objects into an image.
 
     ``side`` are the rows of the image that may have large objects, and for every row the record
     that contains its image.

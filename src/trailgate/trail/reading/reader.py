@@ -22,7 +22,7 @@ from trailgate.arrays import CHUNK, Longs, Mask
 from trailgate.errors import DecodeError, TruncatedError, Where
 from trailgate.model.changes import ChangeBatch, ChangeBlock
 from trailgate.model.tables import Definitions
-from trailgate.trail.format.record_types import ROLE_OF, RecordRole
+from trailgate.trail.format.record_types import IO_COMMENT, ROLE_OF, RecordRole
 from trailgate.trail.format.tokens import LOGCSN, TRANID, ByteOrder
 from trailgate.trail.reading.grouping import (
     GroupedOperations,
@@ -33,28 +33,32 @@ from trailgate.trail.reading.grouping import (
 from trailgate.trail.reading.images import EVERYTHING, ReadSelection
 from trailgate.trail.reading.large_objects import LargeObjects, read_large_objects
 from trailgate.trail.reading.operations import ReadContext, read_blocks
-from trailgate.trail.reading.tokens import (
-    carry_token_strings,
-    skip_system_keys,
-    turn_backouts_into_notes,
+from trailgate.trail.reading.tokens import carry_token_strings
+from trailgate.trail.records.framing import (
+    RecordSpans,
+    Spans,
+    TrailBytes,
+    find_records,
+    wrap_trail_bytes,
 )
-from trailgate.trail.records.framing import RecordSpans, TrailBytes, find_records, wrap_trail_bytes
-from trailgate.trail.records.kernels import MIN_RECORD
+from trailgate.trail.records.kernels import MIN_RECORD, SYSTEM_KEY, SYSTEM_KEY_AT, UNDO
 from trailgate.trail.records.record import TrailRecord, decode_record
 from trailgate.trail.records.record_view import RecordColumns, raise_first_problem, view_records
 from trailgate.trail.records.table_metadata import NO_TABLES, TrailTables
 from trailgate.trail.records.transactions import LAST, is_separate
 from trailgate.trail.values.charsets import UTF_8, find_charset
 
+NOTE: Final = IO_COMMENT  # a type of records that are not operations
 PEEK: Final = 64  # records checked at once when looking for the end of a batch
 MOST_RECORDS: Final = 1 << 15  # records per batch: at least as many as a chunk of a file has
 
 
 @dataclass(frozen=True, slots=True)
 class OperationRecords:
-    """The records of a trail portion that belong to operations, up to record ``cut``, and the tables known after that.
+    """The records of a trail portion that belong to operations, and the tables known after them.
 
-    ``kept[i]`` is the index of record i of ``view`` among all records of the portion. None
+    Only the first ``cut`` records of the portion are included; the others must be read with other
+    tables. ``kept[i]`` is the index of record i of ``view`` among all records of the portion; None
     means that no record was dropped.
     """
 
@@ -70,6 +74,26 @@ class OperationRecords:
         return int(self.kept[records]) if records < len(self.kept) else self.cut
 
 
+def turn_backouts_into_notes(view: RecordColumns) -> RecordColumns:
+    """Convert backout records to notes, which are not operations but still belong to their transactions."""
+    rows = view.rows_with_mark(UNDO)
+    if not len(rows):
+        return view
+    io_type, role = view.io_type.copy(), view.role.copy()
+    io_type[rows], role[rows] = NOTE, ROLE_OF[NOTE]
+    return replace(view, io_type=io_type, role=role)
+
+
+def skip_system_keys(source: TrailBytes, view: RecordColumns) -> RecordColumns:
+    """Return the trail records with their data spans starting after the system key."""
+    rows = view.rows_with_mark(SYSTEM_KEY)
+    if not len(rows):
+        return view
+    starts = view.data.starts.copy()
+    starts[rows] += source.data[view.offsets[rows] + SYSTEM_KEY_AT]
+    return replace(view, data=Spans(starts, view.data.ends))
+
+
 def drop_non_operations(
     source: TrailBytes, view: RecordColumns, tables: TrailTables, *, tx_open: bool
 ) -> OperationRecords:
@@ -80,8 +104,9 @@ def drop_non_operations(
     transaction around it. If a metadata record changes the meaning of a table index, the result
     ends before it.
 
-    Raises DecodeError for a restart inside a transaction: only a reader of the complete file can
-    skip the abandoned records.
+    ``tx_open``: a transaction is open before the first record. Raises DecodeError for a
+    RestartAbend record inside a transaction: only a reader of the complete file can skip the
+    abandoned records.
     """
     cut = len(view)
     # Roles from METADATA on change no rows.
@@ -122,7 +147,11 @@ def _changes(old: TrailTables, new: TrailTables, record: TrailRecord) -> bool:
 
 
 def _check_closed(source: TrailBytes, view: RecordColumns, dropped: Mask, *, tx_open: bool) -> None:
-    """Raise DecodeError if a transaction is open before a restart record."""
+    """Raise DecodeError if a transaction is open before a RestartAbend record.
+
+    ``dropped`` has an item for each record before it, and marks those that are not operations.
+    ``tx_open``: a transaction is open before the first of them.
+    """
     rows = np.flatnonzero(~dropped)
     if len(rows):
         tx_open = bool(view.indicator[rows[-1]] < LAST)
@@ -219,7 +248,11 @@ def _decode_chunk(
     finish: bool,
     give_open: bool,
 ) -> DecodedTrail:
-    """Decode bytes that are few enough for their record offsets to fit in the cache."""
+    """Decode a chunk of a trail, small enough for its record offsets to fit in the CPU cache.
+
+    ``finish`` and ``give_open`` are as for ``decode``. If ``records`` is None, they are found in
+    the bytes.
+    """
     source = context.source
     view = view_records(source, _find(source, finish)) if records is None else records
     blocks: list[ChangeBlock] = []
@@ -257,7 +290,7 @@ def _decode_chunk(
 
 
 def _renumber(blocks: list[ChangeBlock], row: int) -> list[ChangeBlock]:
-    """Renumber the rows of blocks without gaps from ``row`` on, after other blocks were dropped."""
+    """Renumber the operations of a batch's blocks without gaps from ``row`` on, after other blocks were dropped."""
     if len(blocks) == 1:
         return [replace(blocks[0], order=row + np.arange(len(blocks[0])))]
     # A row's new number is its rank among the rows that are left. Example: the blocks have the rows
@@ -268,7 +301,7 @@ def _renumber(blocks: list[ChangeBlock], row: int) -> list[ChangeBlock]:
 
 @dataclass(frozen=True, slots=True)
 class _RecordBatch:
-    """The contents of one batch of records; ``records`` is the number of consumed records.
+    """One batch of trail records, grouped into operations; ``records`` is the number of consumed records.
 
     ``is_cut``: the batch ends early, before a record that redefines a table, and the rest is read
     as the next batch. ``source`` also contains, at its end, the values that were joined from

@@ -156,7 +156,7 @@ def build_record_table(
 
 
 def _whole(view: RecordColumns, part: Spans) -> Spans:
-    """Return the span of a part for each record. It is empty if the part extends beyond the record."""
+    """Return the span of a part, such as the data, for each trail record. It is empty if the part is cut off by the record's end."""
     over = (view.problems & PART_OVER != 0) & (part.ends == view.offsets + view.lengths - FRAME)
     return Spans(part.starts, np.where(over, part.starts, part.ends)) if over.any() else part
 
@@ -171,7 +171,10 @@ def _problems(view: RecordColumns) -> pa.Array:
 def _tables(
     source: TrailBytes, view: RecordColumns, tables: TrailTables
 ) -> tuple[pa.Array, pa.Array, TrailTables]:
-    """Return the table name and the table index of each record, and the tables known after them."""
+    """Return the table name and the table index of each trail record, and the tables known after the last one.
+
+    ``tables`` are the tables known before the first one.
+    """
     names_of_records = find_names(source, view)
     index = names_of_records.indexes()
     rows = np.flatnonzero(index >= 0)
@@ -200,7 +203,7 @@ def _tables(
 
 
 def _name_rows(names: Any, rows: Longs, index: Any, tables: TrailTables) -> None:
-    """Set the names of rows by their table index. An unknown index leaves the name null."""
+    """Set ``names`` for the records at ``rows``, by their table index. An unknown index leaves the name null."""
     used = index[rows]
     for number in np.unique(used).tolist():
         if number in tables.tables:
@@ -242,7 +245,7 @@ def _unsigned(numbers: npt.NDArray[np.uint64]) -> pa.Array:
 
 
 def _ddl(data: pa.Array, rows: Mask) -> pa.Array:
-    """Return the fields of DDL records. Text without fields becomes the field ``text``."""
+    """Return the fields of the DDL records, marked in ``rows``, as maps. Text without fields becomes the field ``text``."""
     if not rows.any():
         return pa.nulls(len(data), _MAP)
     values: list[list[tuple[str, str]] | None] = [None] * len(data)

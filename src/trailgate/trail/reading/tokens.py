@@ -12,7 +12,7 @@ return them as faults instead.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -23,7 +23,6 @@ from trailgate.arrays import Longs, Mask
 from trailgate.columnar.digits import LOWER, to_hex
 from trailgate.columnar.gather import gather
 from trailgate.errors import DecodeError
-from trailgate.trail.format.record_types import IO_COMMENT, ROLE_OF
 from trailgate.trail.format.tokens import (
     FRAME,
     GGS_TOKEN_ROWS,
@@ -41,7 +40,6 @@ from trailgate.trail.records.record import read_tokens_between
 from trailgate.trail.records.record_view import RecordColumns
 
 UNDO_TOKEN, SYSTEM_KEY_TOKEN = "UNDOFLAG", "SYSKEY"
-NOTE: Final = IO_COMMENT  # a type of records that are not operations
 
 NAMES: Final = pa.array([token_name(code) for code in range(256)], pa.string())
 
@@ -57,7 +55,7 @@ class NamedTokens:
     names: pa.Array
     values: pa.Array
 
-    def strings(self, name: str, operation: Longs, operations: int) -> pa.Array | None:
+    def values_by_operation(self, name: str, operation: Longs, operations: int) -> pa.Array | None:
         """Return for each operation the value of the token with this name (null without it), or None if no operation has it.
 
         ``operation`` is the operation of each record. If several records of one operation have the
@@ -116,7 +114,7 @@ def find_user_tokens(source: TrailBytes, areas: Spans) -> NamedTokens | None:
 
 
 def _bounds(source: TrailBytes, starts: Longs, ends: Longs) -> tuple[Longs, Longs]:
-    """Return the offsets of the NULs in these areas, and the area of each."""
+    """Return the offsets of the NULs in these areas of user tokens, and the index of each one's area."""
     low, high = int(starts[0]), int(ends[-1])
     # The area of a NUL is the last one that begins at or before it. Example: areas begin at 10 and
     # 20, and NULs are at 13 and 25: areas 0 and 1.
@@ -127,13 +125,13 @@ def _bounds(source: TrailBytes, starts: Longs, ends: Longs) -> tuple[Longs, Long
 
 
 def _of_pairs(record: Longs, strings: pa.Array) -> NamedTokens:
-    """Return tokens from strings that alternate between names and values."""
+    """Build user tokens from strings that alternate between names and values. ``record`` has the record of each token."""
     even = pa.array(np.arange(0, len(strings), 2))
     return NamedTokens(record, strings.take(even), strings.take(pc.add(even, 1)))
 
 
 def _unread(record: Longs, raw: pa.Array) -> NamedTokens:
-    """Return payloads that do not fit the assumed layout. Each becomes one token, in hex."""
+    """Convert payloads of user tokens that do not fit the assumed layout: each becomes one token, in hex."""
     return NamedTokens(record, pa.array([UNREAD] * len(raw), pa.string()), to_hex(raw, LOWER))
 
 
@@ -148,7 +146,7 @@ def _merge(one: NamedTokens, other: NamedTokens) -> NamedTokens:
 
 
 def _one_by_one(source: TrailBytes, rows: Longs, starts: Longs, ends: Longs) -> NamedTokens:
-    """Parse areas one by one, because some of them do not fit the assumed layout."""
+    """Parse areas of user tokens one by one, because some of them do not fit the assumed layout."""
     record, names, values = [], [], []
     for row, start, end in zip(rows.tolist(), starts.tolist(), ends.tolist(), strict=True):
         payload = source.data[start:end].tobytes()
@@ -161,30 +159,10 @@ def _one_by_one(source: TrailBytes, rows: Longs, starts: Longs, ends: Longs) -> 
     return NamedTokens(np.array(record, np.int64), *kinds)
 
 
-def turn_backouts_into_notes(view: RecordColumns) -> RecordColumns:
-    """Convert backout records to notes, which are not operations but still belong to their transactions."""
-    rows = view.with_marks(UNDO)
-    if not len(rows):
-        return view
-    io_type, role = view.io_type.copy(), view.role.copy()
-    io_type[rows], role[rows] = NOTE, ROLE_OF[NOTE]
-    return replace(view, io_type=io_type, role=role)
-
-
-def skip_system_keys(source: TrailBytes, view: RecordColumns) -> RecordColumns:
-    """Return the trail records with their data spans starting after the system key."""
-    rows = view.with_marks(SYSTEM_KEY)
-    if not len(rows):
-        return view
-    starts = view.data.starts.copy()
-    starts[rows] += source.data[view.offsets[rows] + SYSTEM_KEY_AT]
-    return replace(view, data=Spans(starts, view.data.ends))
-
-
 def marks_as_tokens(source: TrailBytes, view: RecordColumns, records: int) -> NamedTokens | None:
     """Convert the undo flags and system keys of the first ``records`` records to tokens, or return None if there are none."""
     tokens = []
-    for row in view.with_marks(UNDO | SYSTEM_KEY).tolist():
+    for row in view.rows_with_mark(UNDO | SYSTEM_KEY).tolist():
         at, key_at = int(view.offsets[row]), int(view.name_ends[row]) + FRAME
         if row >= records:
             break
@@ -212,13 +190,13 @@ class FirstTokens:
 
     @property
     def rows(self) -> Longs:
-        """The indexes of the token areas that contain the token."""
+        """The indexes of the token areas in which the token was found."""
         return np.flatnonzero(self.spans.starts >= 0)
 
 
 @dataclass(frozen=True, slots=True)
 class TokenList:
-    """The tokens of trail records, sorted by group and id: the group, id and payload span of each."""
+    """The GGS tokens of trail records, sorted by group (usually the operation) and id, with their payload spans."""
 
     groups: Longs
     codes: Longs
@@ -237,11 +215,11 @@ def find_token(source: TrailBytes, areas: Spans, code: int) -> FirstTokens:
 
 
 def list_tokens(source: TrailBytes, areas: Spans, groups: Longs) -> TokenList:
-    """List the tokens of the first ``len(groups)`` token areas.
+    """List the GGS tokens in the token areas of trail records.
 
-    If a group repeats an id, its first token is used. ``groups`` is the ascending group of each
-    area; areas of a negative group are skipped. Raises DecodeError for a token that exceeds its
-    area.
+    ``groups`` has the group of each area, usually its operation, in ascending order. Areas of a
+    negative group, and areas beyond ``len(groups)``, are skipped. If a group repeats an id, its
+    first token is used. Raises DecodeError for a token that exceeds its area.
     """
     # Each token has at least a frame, so there cannot be more.
     room = int(areas.sizes[: len(groups)].sum()) // FRAME
@@ -277,8 +255,9 @@ IS_TEXT.setflags(write=False)
 class CarriedTokens:
     """The text of a token (such as TRANID) for each record: from the record itself, or from an earlier record of its transaction.
 
-    ``nulls`` marks records without a text. The transaction of the first ``leading`` records
-    began in an earlier portion, where its token had the text ``before``.
+    ``nulls`` marks the records for which this portion has no such token. The first ``leading`` of
+    them continue a transaction from an earlier portion, where its token had the text ``before``
+    (None if it had none).
     """
 
     source: TrailBytes
@@ -288,7 +267,7 @@ class CarriedTokens:
     before: str | None
 
     def take(self, rows: Longs) -> pa.Array:
-        """Return the token's texts for some records, which must ascend."""
+        """Return the carried token's text for each of some trail records, whose rows must ascend."""
         chosen = as_slice(rows)
         spans, nulls = self.spans.take(chosen), self.nulls[chosen]
         strings = _strings(self.source, spans.starts, spans.ends, nulls)
@@ -299,7 +278,7 @@ class CarriedTokens:
         return pa.concat_arrays([pa.array([self.before] * leading), strings.slice(leading)])
 
     def at(self, row: int) -> str | None:
-        """Return the token's text for one record."""
+        """Return the carried token's text for one trail record, or None."""
         # These continue a transaction from before the first record.
         if row < self.leading:
             return self.before
@@ -316,10 +295,11 @@ class CarriedTokens:
 def carry_token_strings(
     source: TrailBytes, view: RecordColumns, before: Mapping[int, str | None], *, is_open: bool
 ) -> list[CarriedTokens]:
-    """Copy tokens from the first record of a transaction to its other records, for each of the ids.
+    """Find the text of tokens such as TRANID for every record: usually only a transaction's first record has them.
 
-    ``before`` maps each id to the text in the transaction that is open before the first record, if
-    ``is_open``. If a transaction begins without the token, its records have none until one has it.
+    A record without the token gets the last one earlier in its transaction, or none. The keys of
+    ``before`` are the ids of the tokens. Its values are the texts in the transaction that is open
+    before the first record, if ``is_open``.
     """
     count, ids = len(view), np.array(list(before), np.int64)
     starts, ends = np.empty(len(ids) * count, np.int64), np.empty(len(ids) * count, np.int64)
@@ -355,7 +335,7 @@ def _strings(source: TrailBytes, starts: Longs, ends: Longs, nulls: Mask | None 
 
 
 def _values(source: TrailBytes, codes: Longs, spans: Spans) -> pa.Array:
-    """Return the text of tokens.
+    """Return the payloads of GGS tokens as text.
 
     Raw bytes, and payloads of ids that are not documented, are returned in hex.
     """
@@ -405,7 +385,7 @@ def build_token_maps(
 
 @dataclass(frozen=True, slots=True)
 class _Maps:
-    """The entries of maps in columns: the operation of each entry, ascending, its key and its value."""
+    """The entries of token maps in columns: the operation of each entry, ascending, its key and its value."""
 
     owner: Longs
     keys: pa.Array
@@ -435,7 +415,11 @@ def _with_user(maps: _Maps, user: NamedTokens, operation: Longs) -> _Maps:
 def build_token_columns(
     source: TrailBytes, tokens: Spans, user: Spans
 ) -> tuple[pa.Array, pa.Array, pa.Array]:
-    """Return the GGS tokens and the user tokens of every record, and the problems with them."""
+    """Return the GGS tokens and the user tokens of every trail record as maps, and the problem of its GGS tokens.
+
+    The problem is null if there is none. User tokens have no problems: a payload that cannot be
+    parsed is returned in hex.
+    """
     count = len(tokens.starts)
     users = _user_maps(source, user, count)
     try:
@@ -458,7 +442,7 @@ def _user_maps(source: TrailBytes, areas: Spans, count: int) -> pa.Array:
 
 
 def _maps_one_by_one(source: TrailBytes, areas: Spans) -> tuple[pa.Array, pa.Array]:
-    """Return the tokens and problems of records one by one, because some of them are damaged."""
+    """Return the GGS tokens of records as maps, and their problems, one by one, because some are damaged."""
     maps, problems = [], []
     for start, end in zip(areas.starts.tolist(), areas.ends.tolist(), strict=True):
         pairs, problem = _pairs(source, start, end)

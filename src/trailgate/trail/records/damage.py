@@ -1,4 +1,4 @@
-"""Decide which bytes of a trail file cannot be read, and whether its header and its name state the same number.
+"""Decide which bytes of a trail file cannot be read as records.
 
 Every reader, check and view calls these functions, so all of them report the same damage. If a
 record's length extends beyond the end of the file, either the record is still being written or its
@@ -11,13 +11,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from trailgate.errors import DecodeError
-from trailgate.trail.format.file_header import FileHeader
 from trailgate.trail.format.tokens import FRAME, ByteOrder
 from trailgate.trail.records.framing import read_record_length
 from trailgate.trail.records.record import LONGEST, Read, find_next_record
 
 UNFINISHED: Final = "the file ends inside a record"
-MISNUMBERED: Final = "the header states file number {}, but the name {}: another file of the trail was copied or renamed to this name"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +33,7 @@ class UnreadableBytes:
 
     @property
     def size(self) -> int:
-        """Return the number of unreadable bytes."""
+        """Return the number of unreadable bytes of the trail file."""
         return self.end - self.start
 
     @property
@@ -53,15 +51,6 @@ def describe_unreadable(read: Read, offset: int, size: int, order: ByteOrder) ->
     """
     end = find_next_record(read, offset + 1, size, order)
     return UnreadableBytes(offset, end, _problem(read, offset, size, order, end < size), end < size)
-
-
-def find_other_number(header: FileHeader | None, number: int) -> int | None:
-    """Return the sequence number in the file header if it differs from the number in the file's name.
-
-    Returns None if they are equal, or if the file has no header or the header no number.
-    """
-    stated = None if header is None else header.trail.seqno
-    return None if stated == number else stated
 
 
 def _problem(read: Read, offset: int, size: int, order: ByteOrder, is_followed: bool) -> str:

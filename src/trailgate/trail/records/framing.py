@@ -170,9 +170,9 @@ def _bad_frame(data: Octets, offset: int, problem: str) -> DecodeError:
 
 
 def as_slice(rows: Longs) -> Longs | slice:
-    """Convert the row numbers 0, 1, ... n-1 to a slice, which copies nothing.
+    """Convert the row numbers 0, 1, ... n-1 to a slice, so that selecting the rows copies nothing.
 
-    Other row numbers are returned unchanged.
+    Other row numbers are returned unchanged. The numbers must ascend, without repeating one.
     """
     return slice(len(rows)) if len(rows) and rows[-1] == len(rows) - 1 else rows
 
@@ -186,7 +186,7 @@ class Spans:
 
     @property
     def sizes(self) -> Longs:
-        """The size of each span in bytes."""
+        """The size of each byte span."""
         return self.ends - self.starts
 
     def take(self, rows: Longs | slice) -> Spans:
@@ -208,7 +208,7 @@ class CopyOrigins:
     origins: Longs
 
     def original_offset(self, offset: int) -> int:
-        """Convert an offset in the extended data to the offset in the original data."""
+        """Convert an offset of copied trail bytes to the offset of the bytes that were copied. Other offsets are unchanged."""
         # The last run that begins at or before the offset.
         run = int(np.searchsorted(self.starts, offset, "right")) - 1
         if run < 0:  # before all runs: part of the original data
@@ -216,7 +216,7 @@ class CopyOrigins:
         return int(self.origins[run]) + offset - int(self.starts[run])
 
     def append(self, other: CopyOrigins) -> CopyOrigins:
-        """Return these copies followed by the copies of ``other``."""
+        """Return the origins of these copies followed by those of ``other``, whose copies come later."""
         return CopyOrigins(
             np.concatenate([self.starts, other.starts]),
             np.concatenate([self.origins, other.origins]),
@@ -228,7 +228,7 @@ NOT_EXTENDED = CopyOrigins(np.zeros(0, np.int64), np.zeros(0, np.int64))
 
 @dataclass(frozen=True, slots=True)
 class TrailBytes:
-    """The bytes of a portion of a trail file. ``base`` is its offset in the file.
+    """The bytes of a portion of a trail file, with their byte order. ``base`` is the portion's offset in the file.
 
     ``buffer`` and ``data`` are the same bytes for Arrow and for numpy. ``charset`` is Python's name
     for the character set of strings. ``origins`` maps bytes that were copied to the end of the data
@@ -257,7 +257,7 @@ class TrailBytes:
         return DecodeError(problem, where=where, hint=hint)
 
     def append(self, raw: bytes, sizes: Longs, origins: Longs) -> tuple[TrailBytes, Longs]:
-        """Append new bytes to the portion.
+        """Append new values to the bytes of a trail's portion.
 
         Returns the extended bytes and the offset of each appended value.
 
@@ -281,7 +281,7 @@ class TrailBytes:
         )
 
     def extend(self, spans: Spans) -> tuple[TrailBytes, Longs]:
-        """Append copies of some spans to the portion.
+        """Append copies of some spans to the bytes of a trail's portion, one after another.
 
         Returns the extended bytes and the offset of each copy.
         """

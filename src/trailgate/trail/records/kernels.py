@@ -90,14 +90,14 @@ CROWDED: Final = -2
 
 @inner
 def read_half(data: Octets, at: int, big: bool) -> np.int64:
-    """Return the u16 at an offset."""
+    """Return the u16 at an offset of a trail; ``big`` states that it is big-endian."""
     one, two = np.int64(data[at]), np.int64(data[at + 1])
     return (one << 8) | two if big else (two << 8) | one
 
 
 @inner
 def read_long(data: Octets, at: int, big: bool) -> np.int64:
-    """Return the i64 at an offset. ``big`` reverses the bytes of a little-endian load."""
+    """Return the i64 at an offset of a trail; ``big`` states that it is big-endian."""
     word = load8(data, at)
     if not big:
         return np.int64(word)
@@ -186,7 +186,11 @@ def find_chain(data: Octets, start: int, big: bool, infos: Mask, followers: int)
 
 @inner
 def header_problems(data: Octets, at: int, limit: int, name_end: int) -> int:
-    """Return the problems that make a header unreadable."""
+    """Return the problems, as bits, that make the header of the record at ``at`` unreadable.
+
+    ``name_end`` is the end of its name area by the length of H, and ``limit`` the offset of its
+    trailer.
+    """
     problems = 0
     if data[at + FRAME] != HEADER:
         problems |= NO_HEADER
@@ -199,7 +203,7 @@ def header_problems(data: Octets, at: int, limit: int, name_end: int) -> int:
 
 @inner
 def field_problems(data: Octets, at: int, name_end: int, kind: int, data_length: int) -> int:
-    """Return the problems of the fields of a readable header.
+    """Return the problems, as bits, of the fields of a readable record header.
 
     ``kind`` are the bits of the record type (``KNOWN`` and others).
     """
@@ -236,7 +240,7 @@ def field_problems(data: Octets, at: int, name_end: int, kind: int, data_length:
 
 @inner
 def rare_marks(data: Octets, at: int, kind: int, data_length: int) -> int:
-    """Return the bits of rare properties: an undo flag, a system key, data that are not column lists, an unknown format."""
+    """Return the bits of a record's rare properties: an undo flag, a system key, data that are not column lists, an unknown format."""
     marks = UNDO if data[at + UNDO_AT] else 0
     if data[at + FORMAT_AT] != FROM_LOG and data[at + FORMAT_AT] != FETCHED:
         marks |= ODD_FORMAT
@@ -249,7 +253,7 @@ def rare_marks(data: Octets, at: int, kind: int, data_length: int) -> int:
 
 @inner
 def _read_fields(data: Octets, at: int, big: bool, r: int, small: Octets, longs: Longs) -> None:
-    """Write the header fields of record ``r``, which is long enough to have all of them."""
+    """Write the header fields of record number ``r``, which begins at ``at`` and is long enough to have all of them."""
     count = len(small) // SMALL_COLUMNS
     small[IO_TYPE * count + r] = data[at + 14]
     small[IMAGE_CODE * count + r] = data[at + 11]
@@ -266,9 +270,10 @@ def _read_fields(data: Octets, at: int, big: bool, r: int, small: Octets, longs:
 
 @inner
 def walk_parts(data: Octets, offset: int, limit: int, big: bool) -> tuple[int, ...]:
-    """Return the problems of a record's parts and the spans of D, T and U.
+    """Find the parts of a record after its header, from ``offset`` to ``limit``: data (D), tokens (T), user tokens (U).
 
-    D, T and U must come in this order, each at most once, and nothing else may follow.
+    They must come in this order, each at most once, and nothing else may follow. Returns the
+    problems as bits, then the start and end of each part; a missing part is empty.
     """
     problems = 0
     # Example: 44 00 00 02 .. .. | 54 00 00 07 .. is D with two bytes, then T with seven.
@@ -498,9 +503,10 @@ def list_tokens(
     starts: Longs,
     ends: Longs,
 ) -> tuple[int, int, int]:
-    """Write the tokens of records, sorted by group and then by id. If a group repeats an id, its first token counts.
+    """Write the GGS tokens of records, sorted by group and then by id. If a group repeats an id, its first token counts.
 
-    ``groups`` is the ascending group of each record; records with a negative group are skipped.
+    ``groups`` is the ascending group of each record, for example its operation; records with a
+    negative group are skipped.
     Returns the number of tokens, and the record and offset of the first token that exceeds its
     area, or -1 and -1.
     """
@@ -559,8 +565,9 @@ def carry_tokens(
 ) -> int:
     """Write the token of each id for each record: its own, or the last one earlier in its transaction.
 
-    A record is null if its transaction has had no such token yet; the caller fills in the leading
-    ones. Returns the first area that tokens do not fill exactly, or -1.
+    A record is null if its transaction has had no such token yet. ``is_open``: the first record may
+    continue a transaction from before it; the caller knows the tokens of its null records. Returns
+    the first area that tokens do not fill exactly, or -1.
     """
     # Example: TransInd 1 | 0 1 2 | 3 with a TRANID token "a" in row 1 only. Row 0 continues an earlier
     # transaction: null, leading = 1. Rows 1, 2 and 3 have "a". Row 4 is a transaction without

@@ -86,7 +86,7 @@ class RecordToken:
 
 @dataclass(frozen=True, slots=True)
 class TrailRecord:
-    """One trail record with all its parts.
+    """One trail record, decoded completely: its header fields, name, data, tokens and other parts.
 
     ``partition`` to ``record_count`` are the fields of GHDR (trail format §5).
 
@@ -225,7 +225,11 @@ def encode_header_area(record: TrailRecord) -> bytes:
 def read_tokens_between(
     raw: Octets, span: tuple[int, int], order: ByteOrder, base: int = 0
 ) -> list[tuple[RecordToken, int]]:
-    """Return the tokens that fill [start, end), each with the offset of its payload."""
+    """Return the trail tokens that fill the bytes [start, end) of ``raw``, each with the offset of its payload.
+
+    Raises DecodeError if they do not fill them exactly; ``base`` is the offset of ``raw`` in the
+    file.
+    """
     begin, stop = span
     tokens, problem = find_tokens(raw[begin:stop].tobytes(), order)
     if problem:

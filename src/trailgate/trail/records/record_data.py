@@ -36,7 +36,7 @@ class ColumnBytes:
 
 
 class RecordImage(NamedTuple):
-    """The columns of one image in a record's data.
+    """The columns of one image in a record's data, and the image's offset there (``start``).
 
     ``width`` is the width of the length field before the image (0 if it has none) and
     ``stated`` the value of that field. ``length`` is the size of the image with its length
@@ -54,9 +54,11 @@ class RecordImage(NamedTuple):
 
 
 class LargeObjectPiece(NamedTuple):
-    """The data of a piece record of a large object.
+    """One piece of a large object, parsed from the data of a piece record.
 
-    ``stated`` is the length field, which should be the size of ``raw``.
+    It is piece ``number`` of ``pieces`` of a value of the column with index ``column``, and begins
+    at offset ``start`` of the value. ``stated`` is the length field, which should be the size of
+    ``raw``.
     """
 
     column: int

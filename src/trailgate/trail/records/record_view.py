@@ -60,12 +60,13 @@ TYPE_BITS: Final = _types()  # by IOType
 class RecordColumns:
     """Parsed trail records as columns with one element per record.
 
-    All positions are offsets in the data.
+    All offsets are relative to the beginning of the parsed data.
 
     The parts and name of an ``UNREADABLE`` record (see ``problems``) are unknown. If a record is
-    too short, its fields are unknown too. A missing part has an empty span. ``indicator`` is
-    TransInd, which one release stores elsewhere (trail format §5). ``end`` is the offset after the
-    last record.
+    too short, its fields are unknown too. A missing part has an empty span. ``image``,
+    ``partition``, ``continued`` and ``indicator`` are the bytes BeforeAfter, partition, Continued
+    and TransInd of the header; one release stores TransInd elsewhere (trail format §5). ``end`` is
+    the offset after the last record.
     """
 
     offsets: Longs
@@ -92,32 +93,32 @@ class RecordColumns:
 
     @cached_property
     def only_changes(self) -> bool:
-        """Return whether all records are changes, which is the usual case."""
+        """Return whether all of the parsed trail records are changes, which is the usual case."""
         return bool((self.role == _CHANGE).all())
 
     @cached_property
     def changes(self) -> Longs:
-        """Return the rows of the records that are changes."""
+        """Return the rows of the change records: an operation, or one image of an update."""
         return np.arange(len(self)) if self.only_changes else np.flatnonzero(self.role == _CHANGE)
 
-    def with_marks(self, mark: int) -> Longs:
-        """Return the rows of the records that have the bit ``mark``."""
+    def rows_with_mark(self, mark: int) -> Longs:
+        """Return the rows of the records with a rare property. ``mark`` is its bit, such as ``kernels.UNDO``."""
         return np.flatnonzero(self.marks & mark) if self.has_marks else np.zeros(0, np.int64)
 
     @cached_property
     def has_marks(self) -> bool:
-        """Return whether any record has a mark (a bit of a rare property)."""
+        """Return whether any record has a rare property, such as an undo flag (a bit of ``marks``)."""
         return bool(self.marks.any())
 
     @cached_property
     def is_before(self) -> Mask:
-        """Return a mask of the records that are before images."""
+        """Return a mask of the records whose data are a before image: of an update or of a delete."""
         is_before: Mask = self.image == BEFORE_IMAGE
         return is_before
 
     @cached_property
     def readable(self) -> Mask:
-        """Return a mask of the records whose header can be read."""
+        """Return a mask of the trail records whose header can be read."""
         if not self.has_problems:
             return np.ones(len(self), bool)
         readable: Mask = self.problems & UNREADABLE == 0
@@ -129,7 +130,7 @@ class RecordColumns:
         return bool(self.problems.any())
 
     def take(self, rows: Longs | slice) -> RecordColumns:
-        """Return the columns of some records. A slice shares the arrays."""
+        """Select some of the parsed trail records. A slice shares the arrays."""
         if isinstance(rows, slice) and rows.indices(len(self)) == (0, len(self), 1):
             return self
         return RecordColumns(
@@ -160,7 +161,7 @@ class RecordColumns:
         return int(self.offsets[stop]) if stop < len(self) else self.end
 
     def move(self, by: int) -> RecordColumns:
-        """Return the same records with all offsets in the data increased by ``by``."""
+        """Return the same trail records with all offsets increased by ``by``, for data with another beginning."""
         return replace(
             self,
             offsets=self.offsets + by,
@@ -171,13 +172,13 @@ class RecordColumns:
             user=Spans(self.user.starts + by, self.user.ends + by),
         )
 
-    def spans(self, row: int) -> tuple[int, int]:
-        """Return the start and end offset of one record."""
+    def span_of(self, row: int) -> tuple[int, int]:
+        """Return the start and end offset of the trail record at ``row``."""
         start = int(self.offsets[row])
         return start, start + int(self.lengths[row])
 
     def headers(self, data: Octets, order: ByteOrder) -> Structs:
-        """Return the fixed headers of records as structs.
+        """Return the fixed headers of the trail records as an array of structs.
 
         A record that is too short for a header gets zeros.
         """
@@ -253,7 +254,7 @@ def raise_first_problem(source: TrailBytes, view: RecordColumns) -> None:
     text = problem.text
     if problem.bit in (REFUSED, MISTYPED):
         text = text.format(code=code, name=type_name(code))
-    raise source.error(text, view.spans(row), hint=problem.hint)
+    raise source.error(text, view.span_of(row), hint=problem.hint)
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,7 +283,7 @@ class RecordNames:
         ]
 
     def indexes(self) -> Longs:
-        """Return the table index in each record's name area, or -1 if it has a name in text or no name."""
+        """Return the table index in each record's name area, or -1 if the area has a name in text, or no name."""
         known = [name if isinstance(name, int) else -1 for name in self.names]
         # The code -1 selects the last item.
         return np.array([*known, -1], np.int64)[self.codes]

@@ -70,10 +70,11 @@ DDR_VERSION: Final = 1
 
 
 class PersistentMap(Mapping[Key, Value]):
-    """An immutable mapping of tables. ``with_item`` returns a longer mapping in constant time.
+    """An immutable mapping, for the tables that metadata define. A new item is added in constant time.
 
-    Mappings share one dictionary and see its items up to their own size. Only the longest mapping
-    may add to the dictionary; any other copies its items first.
+    ``with_item`` returns a longer mapping. Mappings share one dictionary and see its items up to
+    their own size. Only the longest mapping may add to the dictionary; any other copies its items
+    first, and so does one that replaces an item.
     """
 
     __slots__ = ("_items", "_size")
@@ -83,7 +84,7 @@ class PersistentMap(Mapping[Key, Value]):
         self._size = len(self._items)
 
     def with_item(self, key: Key, value: Value) -> PersistentMap[Key, Value]:
-        """Return a mapping with an added item, or with the item of that key replaced."""
+        """Return a mapping of this one's items and a new item, which replaces an item with the same key."""
         items = self._items
         # All readers of a process share the empty mapping, so it is always copied.
         if not items or len(items) != self._size or key in items:
@@ -142,7 +143,10 @@ class TrailTables:
     highest: int = 0  # the highest table index
 
     def with_record(self, record: TrailRecord) -> TrailTables:
-        """Return the state after one more metadata record. Records of other types change nothing."""
+        """Return the tables known after one more metadata record.
+
+        A metadata record that defines neither a table nor a partition changes nothing.
+        """
         first, second = record.metadata_indexes
         name = normalize_table_name(record.name or "")
         if record.node == MetadataType.TABLE:
@@ -170,8 +174,8 @@ class TrailTables:
             return self.tables[record.metadata_indexes[1]]
         return self.tables[self.highest] if record.node == MetadataType.TABLE_REFERENCE else None
 
-    def unread_since(self, earlier: TrailTables, definitions: Definitions) -> list[TrailTable]:
-        """Return the tables added since ``earlier`` whose columns are unknown."""
+    def undefined_since(self, earlier: TrailTables, definitions: Definitions) -> list[TrailTable]:
+        """Return the tables that metadata added since ``earlier`` and whose columns are unknown."""
         if self.tables is earlier.tables:
             return []
         names = {known.name for known in earlier.tables.values()}

@@ -49,21 +49,28 @@ def is_restart_record(view: RecordColumns) -> Mask:
 
 
 def is_separate(view: RecordColumns) -> Mask:
-    """Return a mask of the records that do not belong to the transaction around them, whatever their indicator."""
+    """Return a mask of the records that do not belong to the transaction around them.
+
+    These are restart and metadata records, whatever their indicator, and records such as DDL that
+    change no rows and are a transaction of their own (TransInd 3).
+    """
     notes = (view.role == RecordRole.NOTE) & (view.indicator == ONLY_RECORD)
     separate: Mask = is_restart_record(view) | (view.role == RecordRole.METADATA) | notes
     return separate
 
 
 def indicator_marks(indicators: Octets, apart: Mask) -> Octets:
-    """Convert the transaction indicators of records to marks; ``apart`` is a mask of the separate records."""
+    """Convert the transaction indicators (TransInd) of records to marks.
+
+    ``apart`` is a mask of the records that do not belong to the transaction around them.
+    """
     marks = INDICATORS[indicators]
     marks[apart] = APART
     return marks
 
 
 def record_marks(view: RecordColumns, indicators: Octets) -> Octets:
-    """Return the transaction marks of records.
+    """Convert the indicators of trail records to transaction marks.
 
     ``indicators`` are their TransInd bytes; bytes other than 0 to 3 count as unknown.
     """
@@ -78,8 +85,8 @@ def change_marks(view: RecordColumns, *, after_before: bool = False) -> Octets:
     """Return the transaction marks of records, corrected so that no transaction ends inside an operation.
 
     Whatever their indicators are, the two images of an update stay together, and so do a change and
-    the fragments and large objects after it. ``after_before``: the record before the first of these
-    is a before image.
+    the fragments and large objects after it. With ``after_before``, the record before the first one
+    is the before image of an update.
     """
     marks = record_marks(view, view.indicator)
     if not after_before and _is_usual(view):
@@ -117,7 +124,7 @@ def is_before_update(view: RecordColumns, marks: Octets) -> Mask:
 
 
 def _is_usual(view: RecordColumns) -> bool:
-    """Return whether every record is a complete operation.
+    """Return whether every record is a complete operation, which is the usual case.
 
     If so, the indicators of the records are enough to find the beginnings and ends of transactions.
     """

@@ -43,7 +43,7 @@ NO_STATES: Final = np.zeros(0, np.uint8)
 
 
 def cell_states(column_values: RecordValues) -> Octets:
-    """Return the state (present, NULL or missing) of each value for the kernels, or an empty array if all values are present."""
+    """Return the state (present, NULL or missing) of each value to write, or an empty array if all values are present."""
     if not column_values.values.null_count and column_values.missing is None:
         return NO_STATES
     nulls = column_values.values.is_null().to_numpy(zero_copy_only=False)
@@ -56,7 +56,7 @@ def cell_states(column_values: RecordValues) -> Octets:
 class VaryingCells:
     """Writes trail cells that are as long as their values.
 
-    Each value is preceded by its length, except for times with a zone.
+    Each value is preceded by its length, except for times with a zone (``counted`` is then false).
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class VaryingCells:
             raise _text_error(self.target, self.column_values, record, problem)
 
     def write(self, body: Octets, places: Longs, following: int) -> None:
-        """Write the cells of varying length.
+        """Write the cells of varying length, as `CellWriter.write` describes.
 
         ``places`` are the offsets of the cells; they are advanced to the ends of the cells.
         """
@@ -160,7 +160,7 @@ class PaddedCells:
             raise _text_error(self.target, self.column_values, unparted, problem)
 
     def write(self, body: Octets, places: Longs, following: int) -> None:
-        """Write the cells of fixed width.
+        """Write the cells of fixed width, as `CellWriter.write` describes.
 
         ``places`` are the offsets of the cells; they are advanced to the ends of the cells.
         """
@@ -198,7 +198,7 @@ class WordCells:
         add_sizes(self.column_values.rows, self.states, NO_OFFSETS, size, False, sizes)
 
     def write(self, body: Octets, places: Longs, following: int) -> None:  # noqa: ARG002  words end with their cells
-        """Write the cells of binary words.
+        """Write the cells of binary words, as `CellWriter.write` describes.
 
         ``places`` are the offsets of the cells; they are advanced to the ends of the cells.
         """
@@ -207,7 +207,7 @@ class WordCells:
 
 
 def _least(column_values: RecordValues, size: int) -> int:
-    """Return the minimum size of a cell in each record.
+    """Return the minimum size of a column's cell in each record to write.
 
     It is 0 if some records have no cell of the column.
     """

@@ -63,7 +63,8 @@ _CONTROL: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 class CellSpans:
     """The trail cells of one column: for each its data area (ascending), the offset of its null indicator, and its length.
 
-    ``areas`` is None if every area has a cell of the column.
+    The length includes the null indicator. ``areas`` is None if every area has a cell of the
+    column.
     """
 
     areas: Longs | None
@@ -75,7 +76,7 @@ class CellSpans:
 
 
 def find_cells(source: TrailBytes, table: Table, areas: Spans) -> list[CellSpans]:
-    """Find the trail cells of each column of a table in at least one data area.
+    """Find the trail cells of each column of a table in some data areas. There must be at least one area.
 
     Raises DecodeError, with the table, if cells do not fill an area exactly, or if a column index
     is too high or appears twice in an area.
@@ -100,7 +101,7 @@ def find_cells(source: TrailBytes, table: Table, areas: Spans) -> list[CellSpans
 
 
 def _count(source: TrailBytes, table: Table, areas: Spans) -> Longs:
-    """Return the number of cells of each column, after checking all areas."""
+    """Check all data areas of records of a table, and return the number of cells of each column."""
     columns = len(table.columns)
     counts, last = np.zeros(columns, np.int64), np.full(columns, -1, np.int64)
     problem, area, offset = read_kernels.count_cells(
@@ -112,7 +113,7 @@ def _count(source: TrailBytes, table: Table, areas: Spans) -> Longs:
 
 
 def _sort(source: TrailBytes, areas: Spans, counts: Longs) -> list[CellSpans]:
-    """Return the cells of each column, in areas that are valid and in which no column appears twice."""
+    """Return the trail cells of each column of a table. The areas must have passed ``_count``, which returns ``counts``."""
     # The cells of all columns share three arrays: counts 2 0 3 give column 0 the items 0 and 1, and
     # column 2 the items 2 to 4.
     ends = np.cumsum(counts)
@@ -200,7 +201,7 @@ def count_columns_used(source: TrailBytes, areas: Spans) -> int:
 
 
 def decode_numbered(cells: TrailCells) -> pa.Array:
-    """Decode the values of an undefined column by their appearance.
+    """Decode the trail values of an undefined column by their appearance.
 
     An indicator FF FF is NULL, whatever bytes follow it.
     """
@@ -219,7 +220,7 @@ def decode_numbered(cells: TrailCells) -> pa.Array:
 
 
 def check_numbered(cells: TrailCells) -> Mask:
-    """Return a mask of an undefined column's NULL values.
+    """Check the null indicators of an undefined trail column. Returns a mask of the NULL values.
 
     Raises DecodeError for a value without a null indicator.
     """
@@ -251,7 +252,7 @@ def _format_guess(values: pa.Array, charset: str, *, counted: bool) -> pa.Array:
 
 
 def _plain(values: pa.Array) -> bool:
-    """Return whether all values are printable ASCII and none begins with 0x."""
+    """Return whether all values of an undefined column are printable ASCII and none begins with 0x."""
     if not len(values):
         return True
     _, offsets, data = values.buffers()
@@ -264,13 +265,13 @@ def _plain(values: pa.Array) -> bool:
 
 
 def _counted_text(raw: bytes, charset: str) -> str:
-    """Decode bytes that follow a length: as text if they can be text, otherwise in hex."""
+    """Decode a value of unknown type that follows a length: as text if the bytes can be text, otherwise in hex."""
     text = _text(raw, charset)
     return _digits(raw) if text is None else text
 
 
 def _bare(raw: bytes, charset: str) -> str:
-    """Decode bytes without a length: as a date time, padded text or binary integer, otherwise in hex.
+    """Decode a value of unknown type without a length: as a date time, padded text or binary integer, otherwise in hex.
 
     Bytes that may be either a text or a number are returned in hex, which is correct for both.
     """

@@ -14,7 +14,8 @@ from typing import Final, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from trailgate.columnar.code_pages import code_page, decode_column, mask_as_null
+from trailgate.columnar.code_pages import code_page, decode_column
+from trailgate.columnar.rows import mask_as_null
 from trailgate.errors import DecodeError, EncodeError, OptionError, Where
 from trailgate.model.tables import Column
 from trailgate.model.types import INTERVAL_TYPES, UTF_8_SUB_TYPES, UTF_16_SUB_TYPE
@@ -127,7 +128,7 @@ def decode_strings(values: pa.BinaryArray, charset: str) -> pa.StringArray:
 
 
 def encode_strings(values: pa.StringArray, charset: str) -> pa.BinaryArray:
-    """Encode strings in a character set for a trail.
+    """Encode strings in a trail's character set.
 
     Null stays null. Raises EncodeError for a character that the character set does not have.
     """

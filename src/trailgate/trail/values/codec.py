@@ -1,4 +1,4 @@
-"""The interface of value codecs.
+"""The interface of the codecs of trail values, which decode and encode complete columns.
 
 A codec converts the values of one type between trail bytes and an Arrow array, a complete column at
 a time. `TrailCells` is its input for decoding: the offset and length of each value. `RecordValues` and
@@ -31,7 +31,10 @@ VARIABLE_HEAD: Final = 4  # null indicator and u16 length, before a value of var
 
 @dataclass(frozen=True, slots=True)
 class TrailCells:
-    """The encoded values of one column: the offset of each null indicator, and the length of each value with it."""
+    """The encoded values of one column of a trail: the offset of each null indicator, and the length of each value.
+
+    The length includes the null indicator.
+    """
 
     source: TrailBytes
     table: str
@@ -45,7 +48,7 @@ class TrailCells:
             raise self.error(problem, int(np.argmin(good)))
 
     def error(self, problem: str, row: int) -> DecodeError:
-        """Build a DecodeError about one encoded value."""
+        """Build a DecodeError about one encoded trail value."""
         start = int(self.starts[row])
         span = (start, start + int(self.lengths[row]))
         error = self.source.error(problem, span, table=self.table)
@@ -62,7 +65,7 @@ class CellTarget:
     order: ByteOrder = ByteOrder.BIG
 
     def error(self, problem: str, value: str | bytes = b"") -> EncodeError:
-        """Build an EncodeError about one value of the column."""
+        """Build an EncodeError about one value that a trail cell cannot contain."""
         raw = value.encode() if isinstance(value, str) else value
         where = Where(table=self.table, field=self.column.name, raw=raw or None)
         return EncodeError(problem, where=where)
@@ -110,10 +113,10 @@ class CellWriter(Protocol):
     """The minimum size of a cell, or 0 if some records have none."""
 
     def measure(self, sizes: Longs) -> None:
-        """Add the size of each record's cell to ``sizes``. Raises EncodeError if a value is too long."""
+        """Add the size of the column's cell in each record to ``sizes``. Raises EncodeError if a value is too long."""
 
     def write(self, body: Octets, places: Longs, following: int) -> None:
-        """Write the cells.
+        """Write the cells of the column into the records that are being built in ``body``.
 
         ``places`` are the offsets of the cells; they are advanced to the ends of the cells.
 
@@ -140,9 +143,9 @@ class TrailValueCodec(NamedTuple):
 def decode_leniently(
     decode: Callable[[TrailCells], pa.Array], cells: TrailCells
 ) -> tuple[pa.Array, pa.Array | None]:
-    """Decode a column's trail values.
+    """Decode a column's trail values even if some are bad: a bad value becomes null.
 
-    Returns them and the problem of each (null if it is good), or None if all are good.
+    Returns the values, and the problem of each (null for a good value) or None if all are good.
 
     A decoder reports only the first bad value, so ever smaller parts are tried: half as many values
     after a failure, twice as many after a success. One bad value among n costs about two decodings

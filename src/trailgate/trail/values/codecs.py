@@ -1,4 +1,4 @@
-"""The table of value codecs, one row per type family, and the selection of a column's codec from it."""
+"""The table of the codecs of trail values, one row per type family, and the selection of a column's codec from it."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def select_codecs(table: Table) -> tuple[TrailValueCodec | None, ...]:
 
 @lru_cache(TABLES)
 def cell_widths(table: Table) -> Longs:
-    """Return the width of each column's values, as ``cells.have_widths`` takes them."""
+    """Return the bytes of each column's values: a fixed width, ``VARYING``, or ``UNKNOWN_WIDTH``."""
     codecs = zip(table.columns, select_codecs(table), strict=True)
     widths = [
         UNKNOWN_WIDTH if codec is None or codec.width is None else codec.width(column)

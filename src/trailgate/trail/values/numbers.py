@@ -1,4 +1,4 @@
-"""Binary numbers: integers and IEEE floats, always big-endian (trail format §3 and §10.2).
+"""Binary numbers in trail values: integers and IEEE floats, always big-endian (trail format §3 and §10.2).
 
 For example, ``00 00 FF FE`` is -2 in a column of two bytes. Integers of a column with a scale
 become decimals.
@@ -28,7 +28,7 @@ NULL_INTEGER_IS_ZEROS: Final = True
 
 
 def number_width(column: Column) -> int:
-    """Return the number of bytes of a column's binary numbers."""
+    """Return the number of bytes of a column's binary numbers in a trail."""
     return column.type_row.width or 8
 
 
@@ -63,7 +63,7 @@ def check_integer(cells: TrailCells) -> None:
 
 
 def from_words(words: Integers, arrow_type: pa.DataType, nulls: Mask | None) -> pa.Array:
-    """Convert 64-bit words to Arrow integers, or to unscaled values of decimal128."""
+    """Convert 64-bit integers to an Arrow column of integers, or of decimals that have them as unscaled values."""
     bitmap = None
     if nulls is not None:
         # Arrow's validity bits: 1 for a value, and row 0 in the lowest bit of byte 0.
@@ -124,9 +124,9 @@ def _fill(values: pa.Array) -> pa.Array:
 
 
 def _to_words(target: CellTarget, column_values: RecordValues) -> Integers:
-    """Return integers and unscaled decimals as 64-bit words, with 0 for NULL.
+    """Convert a column of integers or decimals to 64-bit words for a trail, with 0 for NULL.
 
-    Raises EncodeError if one does not fit.
+    The word of a decimal is its unscaled value. Raises EncodeError if one does not fit.
     """
     signed = target.column.family is TypeFamily.INTEGER
     numpy_type, values = np.int64 if signed else np.uint64, column_values.values

@@ -1,4 +1,4 @@
-"""The loops that find cells in data areas and decode the values of a column.
+"""The loops that find cells in the data areas of trail records, and decode the values of a column.
 
 A cell is a column index u16, a length u16, and a value of that length that begins with a null
 indicator of two bytes (trail format §10.1). `count_cells` proves that the cells of an area are
@@ -30,7 +30,7 @@ NO_VALUE, INVALID = -1, -2  # instead of the size of a value
 def count_cells(
     data: Octets, starts: Longs, ends: Longs, big: bool, counts: Longs, last: Longs
 ) -> tuple[int, int, int]:
-    """Count the cells of each column in areas [start, end). Return a problem (0: none), its area and its offset.
+    """Count the trail cells of each column in areas [start, end). Return a problem (0: none), its area and its offset.
 
     ``counts`` are zeros and ``last`` are -1 at the start, with one item per column.
     """
@@ -69,7 +69,7 @@ def place_alike(
     places: Longs,
     lengths: Longs,
 ) -> bool:
-    """Write the offset and length of each value, by column, if all areas have exactly these columns in this order.
+    """Write the offset and length of each trail value, by column, if all areas have exactly these columns in this order.
 
     Returns False if an area differs or is damaged; ``count_cells`` then finds out which.
     """
@@ -106,10 +106,10 @@ def place_cells(
     places: Longs,
     lengths: Longs,
 ) -> int:
-    """Write the area, offset and length of each value, by column. Return the number of values.
+    """Write the area, offset and length of each trail value, by column. Return the number of values.
 
     ``count_cells`` must have accepted the areas. ``next_cell`` is the index at which the values of
-    each column begin.
+    each column begin; it is advanced to their end.
     """
     # Example: area 0 has the columns 0 and 2, area 1 has column 2. Values are ordered by columns,
     # so next_cell starts as 0 1 1, rows becomes 0 0 1, and next_cell ends as 1 1 3.
@@ -160,7 +160,7 @@ def check_cells(
 
 @kernel()
 def count_columns(data: Octets, starts: Longs, ends: Longs, big: bool, most: int) -> int:
-    """Return the number of columns that areas use: the highest column index plus one.
+    """Return the number of columns that data areas use: the highest column index plus one.
 
     An area counts only up to its first damage, or up to its first index of ``most`` or higher.
     """
@@ -355,7 +355,7 @@ def _counted_size(data: Octets, at: int, length: int, big: bool) -> int:
 def check_variable(
     data: Octets, starts: Longs, lengths: Longs, big: bool, nulls: Mask, offsets: Offsets
 ) -> tuple[int, int, int]:
-    """Write a mask of the NULLs among values of varying length, and the Arrow offsets of the values.
+    """Write a mask of the NULLs among trail values of varying length, and the Arrow offsets of the values.
 
     Returns the number of NULLs, the first invalid value or -1, and the size of all values, which is
     ``TOO_MANY`` if it exceeds int32.
@@ -381,7 +381,7 @@ def check_variable(
 
 @inner
 def _big_word(data: Octets, at: int) -> np.uint64:
-    """Return the eight bytes at an offset as a big-endian number."""
+    """Return the eight bytes at an offset as a big-endian number, as trail integers are stored."""
     word = load8(data, at)
     # Swap neighbouring bytes, then neighbouring pairs, then halves: 01 02 03 04 05 06 07 08 becomes
     # 02 01 04 03 06 05 08 07, then 04 03 02 01 08 07 06 05, then 08 ... 01.
@@ -464,7 +464,7 @@ def read_datetimes(
     offsets: Offsets,
     strings: Octets,
 ) -> tuple[int, int, bool]:
-    """Write date times as ISO strings and their Arrow offsets; NULL takes no bytes.
+    """Convert a trail's date times to ISO strings: write their bytes and Arrow offsets; NULL takes no bytes.
 
     ``strings`` has room for the bytes of all values and ``SPARE`` more. Returns the number of
     NULLs, the first invalid value or -1, and whether that value has the right width but is not a

@@ -1,4 +1,4 @@
-"""Text and bytes, either of varying length (type 64) or padded to a fixed width (type 0) (trail format §10.2).
+"""Text and bytes in trail values, either of varying length (type 64) or padded to a fixed width (type 0) (trail format §10.2).
 
 After the null indicator ``00 00``, the text "AB" is ``00 02 41 42`` with a length, or ``41 42 20
 20`` padded to four bytes. Bytes (RAW, sub data type 4) have the same two forms; in Arrow they are
@@ -44,7 +44,7 @@ def decode_variable(cells: TrailCells) -> pa.Array:
 
 
 def measure_variable(cells: TrailCells) -> tuple[Mask | None, Offsets]:
-    """Return the Arrow offsets of values of varying length, and a mask of the NULLs (None if there are none).
+    """Measure trail values of varying length. Returns a mask of the NULLs (None if there are none) and their Arrow offsets.
 
     Raises DecodeError if a length is wrong.
     """
@@ -68,9 +68,9 @@ def gather_cells(
     *,
     text: bool = False,
 ) -> pa.Array:
-    """Copy the bytes from ``starts`` to the end of each trail cell.
+    """Copy the bytes from ``starts`` to the end of each trail cell into a binary column, or with ``text`` a string column.
 
-    ``offsets`` are the Arrow offsets, if known.
+    ``offsets`` are the Arrow offsets of the result, if they are known.
     """
     if offsets is None:
         ends = cells.starts + cells.lengths
@@ -121,14 +121,14 @@ def width_error(cells: TrailCells, width: int, row: int) -> DecodeError:
 
 
 def fixed_width(column: Column) -> int:
-    """Return the width of a blank-padded text in bytes."""
+    """Return the width of a column's blank-padded strings in bytes."""
     return column.internal_length or column.external_length
 
 
 def _strings(
     cells: TrailCells, starts: Longs, nulls: Mask | None, offsets: Offsets | None = None
 ) -> pa.Array:
-    """Decode strings from the character set of their column or of the source."""
+    """Decode the strings from ``starts`` to the end of each trail cell, in the character set of their column or of the source."""
     charset = _charset(cells)
     if charset != UTF_8:
         raw = gather_cells(cells, starts, nulls, offsets)
@@ -152,12 +152,12 @@ def _charset(cells: TrailCells) -> str:
 
 
 def encode_variable(target: CellTarget, column_values: RecordValues) -> CellWriter:
-    """Encode strings of varying length: indicator, u16 length and bytes."""
+    """Encode strings as trail values of varying length: indicator, u16 length and bytes."""
     return VaryingCells(target, column_values)
 
 
 def encode_fixed(target: CellTarget, column_values: RecordValues) -> CellWriter:
-    """Encode strings padded with blanks to the column's width. Raises EncodeError if a string is longer."""
+    """Encode strings as trail values of the column's width, padded with blanks. Raises EncodeError if a string is longer."""
     width = fixed_width(target.column)
     return PaddedCells(target, column_values, filling=b" " * width, null_filling=bytes(width))
 
@@ -190,7 +190,7 @@ def _in_charset(target: CellTarget, column_values: RecordValues, width: int | No
 
 
 def encode_fixed_bytes_of(target: CellTarget, column_values: RecordValues) -> CellWriter:
-    """Encode bytes of exactly the column's width. Raises EncodeError for bytes of another size."""
+    """Encode bytes as trail values of the column's width. Raises EncodeError for bytes of another size."""
     width = fixed_width(target.column)
     bad = pc.not_equal(pc.binary_length(column_values.values), width).fill_null(False)
     row = column_values.first_bad_row(bad.to_numpy(zero_copy_only=False))
@@ -203,39 +203,39 @@ def encode_fixed_bytes_of(target: CellTarget, column_values: RecordValues) -> Ce
 def fixed_bytes(
     cells: TrailCells, width: int, nulls: Mask | None
 ) -> np.ndarray[tuple[int, int], np.dtype[np.uint8]]:
-    """Return the bytes after the null indicators as a matrix with one row per value. NULLs are skipped."""
+    """Return the bytes of fixed-width trail values, after their null indicators, as a matrix with one row per value. NULLs are skipped."""
     starts = cells.starts if nulls is None else cells.starts[~nulls]
     return rows_at(cells.source.data, starts + INDICATOR_BYTES, width)
 
 
 def decode_variable_bytes(cells: TrailCells) -> pa.Array:
-    """Decode bytes of varying length as upper-case hex digits."""
+    """Decode a trail's byte values of varying length as upper-case hex digits."""
     return to_hex(gather_cells(cells, cells.starts + VARIABLE_HEAD, *measure_variable(cells)))
 
 
 def decode_fixed_bytes(cells: TrailCells) -> pa.Array:
-    """Decode bytes of the column's width as upper-case hex digits."""
+    """Decode a trail's byte values of a fixed width as upper-case hex digits."""
     nulls = check_fixed_cells(cells, fixed_width(cells.column))
     return to_hex(gather_cells(cells, cells.starts + INDICATOR_BYTES, nulls))
 
 
 def check_fixed_bytes(cells: TrailCells) -> None:
-    """Raise DecodeError for bytes that do not have the column's width."""
+    """Raise DecodeError for a byte value that does not have the column's fixed width."""
     check_fixed_cells(cells, fixed_width(cells.column))
 
 
 def decode_large_bytes(cells: TrailCells) -> pa.Array:
-    """Decode bytes to upper-case hex digits. A value fills its whole cell and has no length field."""
+    """Decode large objects of bytes as upper-case hex digits. A value fills its whole cell and has no length field."""
     return to_hex(gather_cells(cells, cells.starts, None))
 
 
 def encode_variable_bytes(target: CellTarget, column_values: RecordValues) -> CellWriter:
-    """Encode hex digits as bytes of varying length."""
+    """Encode hex digits as a trail's byte values of varying length."""
     return encode_variable(target, _bytes_of(target, column_values.for_records()))
 
 
 def encode_fixed_bytes(target: CellTarget, column_values: RecordValues) -> CellWriter:
-    """Encode hex digits as bytes of the column's width."""
+    """Encode hex digits as a trail's byte values of the column's width."""
     return encode_fixed_bytes_of(target, _bytes_of(target, column_values.for_records()))
 
 

@@ -1,4 +1,4 @@
-"""Date times, with and without a time zone (trail format §10.2).
+"""Date times in trail values, with and without a time zone (trail format §10.2).
 
 A trail stores ``YYYY-MM-DD:HH:MI:SS.fffffffff`` as text of the column's length. In Arrow it is an
 ISO string with a blank after the date. A date time with a zone is followed by the zone, such as
@@ -41,7 +41,7 @@ ZONE_AT: Final = 21  # bytes of the null indicator and a date time to the second
 
 
 def datetime_width(column: Column) -> int:
-    """Return the number of bytes of a column's date times."""
+    """Return the number of bytes of a column's date times in a trail."""
     return column.external_length
 
 
@@ -94,7 +94,7 @@ def decode_zoned(cells: TrailCells) -> pa.Array:
 
 
 def check_zoned(cells: TrailCells) -> Mask:
-    """Return a mask of the NULL date times with a zone.
+    """Check the lengths of a trail's date times with a zone. Returns a mask of the NULLs.
 
     Raises DecodeError for a value that is too long or too short.
     """
@@ -116,7 +116,7 @@ def _ascii(cells: TrailCells, nulls: Mask) -> pa.Array:
 
 
 def encode_zoned(target: CellTarget, column_values: RecordValues) -> CellWriter:
-    """Encode date times with a zone, without padding. NULL is a bare FF FF."""
+    """Encode date times with a zone as trail values without padding. NULL is a bare FF FF."""
     column_values = column_values.for_records()
     values = column_values.values
     form = pc.match_substring_regex(values, ZONED.replace(":", " ", 1)).fill_null(True)

@@ -1,4 +1,4 @@
-"""The loops that measure and write cells: each call handles one column of many records.
+"""The loops that measure and write trail cells: each call handles one column of many records.
 
 Record i takes the value of row ``rows[i]``. Its cell is written at ``places[i]``, which becomes the
 end of the cell. ``states`` has one item per row, or none if every row has a value.
@@ -30,10 +30,10 @@ SECONDS: Final = 19  # characters of a date time without a fraction
 def add_sizes(
     rows: Longs, states: Octets, offsets: Offsets, base: int, counted: bool, sizes: Longs
 ) -> tuple[int, int]:
-    """Add the size of each cell to ``sizes``: ``base``, and the size of its value if ``counted``.
+    """Add the size of each record's cell of a column to ``sizes``: ``base``, plus the value's size if ``counted``.
 
-    Returns the size of the longest value and its record, or 0 and 0 if all are empty. Without
-    ``offsets``, values have no bytes.
+    A missing value has no cell. Returns the size of the longest value and its record, or 0 and 0 if
+    all are empty. Without ``offsets``, values have no bytes.
     """
     # Without ``states`` no value is NULL or missing. A NULL takes ``base`` bytes alone.
     longest, at = np.int64(0), 0
@@ -64,7 +64,7 @@ def write_varying(
     big: bool,
     wide: bool,
 ) -> None:
-    """Write cells as long as their values. A ``counted`` value has its length before it."""
+    """Write trail cells that are as long as their values. If ``counted``, a value has its length before it."""
     # Example: "AB" in column 2, big-endian, counted: 00 02 | 00 06 | 00 00 | 00 02 | 41 42. The four u16
     # (column index, cell length, null indicator, value length) are one store of eight bytes.
     front = 4 if counted else 2
@@ -186,7 +186,7 @@ def write_words(
 def find_bad_times(
     rows: Longs, states: Octets, offsets: Offsets, data: Octets, width: int
 ) -> tuple[int, int]:
-    """Find the first date time of a wrong length, and the first without a blank after the date.
+    """Find the first date time to write that has a wrong length, and the first without a blank after the date.
 
     Returns the indexes of their records, -1 for none. Stops at a wrong length. In a column with a
     fraction, a value may also end after the seconds, or have fewer digits of the fraction.
@@ -238,7 +238,7 @@ def copy_bytes(body: Octets, at: int, data: Octets, start: int, size: int) -> No
 
 @inner
 def four_bytes(head: Octets) -> np.uint64:
-    """Return four bytes as a little-endian word."""
+    """Return the four bytes of a cell's head as a little-endian word."""
     word = np.uint64(0)
     for byte in range(4):
         word |= np.uint64(head[byte]) << np.uint64(8 * byte)

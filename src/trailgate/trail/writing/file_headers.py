@@ -56,12 +56,10 @@ def fill_in_format(header: FileHeader, trail_format: TrailFormat) -> FileHeader:
 def encode_file_start(
     header: FileHeader, trail_format: TrailFormat, definitions: Definitions
 ) -> bytes:
-    """Encode the start of a trail file, before its first operation.
+    """Encode the start of a trail file, before its first operation: the file header, and from level 5 metadata records.
 
-    Raises EncodeError if a table does not fit.
-
-    Tables are in the order of the definitions, so that an index means the same table in all files
-    of a run.
+    Tables are in the order of the definitions, so that a table index means the same table in all
+    files that are written with these. Raises EncodeError if a table does not fit in a record.
     """
     begin = encode_header(fill_in_format(header, trail_format)) if trail_format.has_header else b""
     if not trail_format.by_index:
@@ -70,7 +68,7 @@ def encode_file_start(
 
 
 def encode_metadata(definitions: Definitions, trail_format: TrailFormat, time: int) -> bytes:
-    """Encode the metadata records of the database and of all tables."""
+    """Encode the metadata records at the start of a trail file: of the database and of all tables, with the IO time ``time``."""
     records = make_metadata_records(definitions, trail_format, time)
     return b"".join(map(encode_record, records))
 
@@ -78,7 +76,7 @@ def encode_metadata(definitions: Definitions, trail_format: TrailFormat, time: i
 def make_metadata_records(
     definitions: Definitions, trail_format: TrailFormat, time: int
 ) -> list[TrailRecord]:
-    """Build the metadata records of the database and of all tables.
+    """Build the metadata records at the start of a trail file: of the database and of all tables.
 
     Raises EncodeError if a definition does not fit in a record, or if there are too many tables.
     """
@@ -108,7 +106,7 @@ def make_metadata_records(
 
 
 def _indexes(first: int, second: int, trail_format: TrailFormat) -> int:
-    """Combine two indexes into the value of AuditRBA (trail format §5.3)."""
+    """Combine the two indexes of a metadata record into the value of its AuditRBA (trail format §5.3)."""
     order = trail_format.order
     return order.number(order.raw(first, 2) + order.raw(second, 2))
 

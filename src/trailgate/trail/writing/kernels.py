@@ -1,4 +1,4 @@
-"""The loops that write everything around the cells of records: heads, lengths, trailers, and large-object pieces.
+"""The loops that write everything around the cells of trail records: heads, lengths, trailers, and large-object pieces.
 
 Each loop writes one part of many records. The part of record i begins at ``places[i]``, which
 becomes the end of the part. The loops do not check offsets: the body has room for the sizes that
@@ -77,7 +77,7 @@ def write_heads(
 
 @kernel(writes=("body", "places"))
 def write_lengths(body: Octets, places: Longs, lengths: Longs, big: bool) -> None:
-    """Write a length of two bytes in each record."""
+    """Write two bytes in each record: the length of the before image that follows."""
     for record in range(len(places)):
         write_short(body, places[record], lengths[record], big)
         places[record] += 2
@@ -85,7 +85,7 @@ def write_lengths(body: Octets, places: Longs, lengths: Longs, big: bool) -> Non
 
 @kernel(writes=("body", "places"))
 def write_trailers(body: Octets, places: Longs, lengths: Longs, big: bool) -> None:
-    """Write the trailer Z of each record, which repeats its length."""
+    """Write the trailer Z of each trail record, which repeats its length."""
     for record in range(len(places)):
         write_frame(body, places[record], TRAILER, RECORD_INFO, lengths[record], big)
         places[record] += FRAME
@@ -95,7 +95,11 @@ def write_trailers(body: Octets, places: Longs, lengths: Longs, big: bool) -> No
 def add_piece_sizes(
     records: Longs, rows: Longs, offsets: Offsets, frames: int, sizes: Longs
 ) -> None:
-    """Add the size of the pieces of large values. ``frames`` is the size of a piece record without its data."""
+    """Add the sizes of the piece records of large values to ``sizes``, which has an item for each record.
+
+    Value i belongs to record ``records[i]``, and is in row ``rows[i]`` of ``offsets``. ``frames``
+    is the size of a piece record without its data.
+    """
     for value in range(len(rows)):
         size = np.int64(offsets[rows[value] + 1]) - np.int64(offsets[rows[value]])
         count = (size + PIECE_BYTES - 1) // PIECE_BYTES
@@ -127,7 +131,12 @@ def write_pieces(
     column: int,
     big: bool,
 ) -> None:
-    """Write large values as piece records after the records of their rows (trail format §11)."""
+    """Write large values of a column as piece records after the records of their rows (trail format §11).
+
+    The first ``head`` bytes of ``model`` are the start of a piece record; fields that differ are
+    then overwritten. ``places`` are the ends of the records, and are advanced to the ends of the
+    pieces.
+    """
     records, rows, offsets, data, times, last_indicators = values
     # Example: a value of 4500 bytes becomes three pieces of 500, 2000 and 2000 bytes: the shorter one
     # comes first. Each is a separate record: head | D | column, 3, piece number, offset, size | bytes | Z.
@@ -183,5 +192,5 @@ def write_long(body: Octets, at: int, number: int, big: bool) -> None:
 
 @inner
 def write_frame(body: Octets, at: int, code: int, info: int, size: int, big: bool) -> None:
-    """Write the frame of a token: id, info and length."""
+    """Write the frame of a trail token: id, info and length."""
     store4(body, at, np.uint64(code | info << 8 | ordered_half(size, big) << 16))

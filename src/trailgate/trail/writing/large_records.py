@@ -80,7 +80,7 @@ class FragmentWriter:
         self.sizes = np.array([len(record) for record in self.records], np.int64)
 
     def write(self, body: Octets, places: Longs) -> None:
-        """Write the long records.
+        """Write the long trail records with their fragments.
 
         ``places`` are their offsets; they are advanced to the ends of the last fragments.
         """
@@ -90,7 +90,7 @@ class FragmentWriter:
 
 
 def _records(group: TrailRecordGroup) -> Iterator[bytes]:
-    """Yield the bytes of each record with its fragments."""
+    """Yield the bytes of each trail record of a group with its fragments."""
     before, image = make_before_writer(group), make_image_writer(group)
     befores = [None] * len(group.rows) if before is None else _write_separately(before)
     complete_records = [
@@ -108,13 +108,15 @@ def _records(group: TrailRecordGroup) -> Iterator[bytes]:
         others = [RecordToken(GGS_TOKENS, area[FRAME:user_at])] if ggs_size else []
         others += [RecordToken(USER_TOKENS, area[user_at + FRAME :])] if area[user_at:] else []
         cut = [*_cut(replace(complete_record, others=tuple(others)), room)]
-        yield b"".join(map(encode_record, _bound(cut, group.trans_ind[record : record + 1])))
+        yield b"".join(
+            map(encode_record, _set_indicators(cut, group.trans_ind[record : record + 1]))
+        )
 
 
 def _token_areas(
     group: TrailRecordGroup, complete_records: Sequence[TrailRecord]
 ) -> tuple[TokenAreas, Longs]:
-    """Return the tokens of the first record of each row, and how many data bytes fit into that record.
+    """Return the tokens of each long record, and how many of its data bytes fit before the first fragment.
 
     The tokens may contain the length of their record's data. Space is reserved for the longest
     number, so that a shorter one never changes how the data are divided.
@@ -130,7 +132,7 @@ def _token_areas(
 
 
 def _write_separately(part: ImageWriter | TokenAreas) -> list[bytes]:
-    """Write the part of each record into a separate byte string, and return these."""
+    """Write one part of a group's records, such as an image, into a separate byte string for each record."""
     ends = np.cumsum(part.sizes)
     body, starts = np.zeros(int(ends[-1]) + SPARE, np.uint8), ends - part.sizes
     part.write(body, starts.copy())
@@ -140,7 +142,7 @@ def _write_separately(part: ImageWriter | TokenAreas) -> list[bytes]:
 def _complete_record(
     group: TrailRecordGroup, record: int, before: bytes | None, image: bytes
 ) -> TrailRecord:
-    """Return a record without its tokens. Its data may be too long for one record."""
+    """Build record number ``record`` of a group without its tokens. Its data may be too long for one record."""
     reference, io_type = group.reference, int(group.io_type[record])
     if before is not None:
         # The length of the before image precedes it, in two bytes if it fits. A key update with a
@@ -165,9 +167,9 @@ def _complete_record(
 
 
 def _cut(record: TrailRecord, room: int) -> Iterator[TrailRecord]:
-    """Yield a record.
+    """Cut a trail record into a record with the first ``room`` bytes of its data, and fragments with the rest.
 
-    If it is too long, yield a record with its first ``room`` bytes, and then its fragments.
+    If the data are not longer, yield only the record.
 
     Assumed (trail format §11): the data of a fragment continue the row's data, and Continued is Y
     in all parts but the last.
@@ -182,12 +184,15 @@ def _cut(record: TrailRecord, room: int) -> Iterator[TrailRecord]:
 
 
 def _room(record: TrailRecord) -> int:
-    """Return how many data bytes fit into a record that has no data yet."""
+    """Return how many data bytes fit into a trail record that has no data yet."""
     return MAX_LENGTH - len(encode_record(record)) - FRAME
 
 
-def _bound(records: list[TrailRecord], trans_ind: Octets) -> list[TrailRecord]:
-    """Set the transaction indicators of an operation's records, all of which are middle records at first."""
+def _set_indicators(records: list[TrailRecord], trans_ind: Octets) -> list[TrailRecord]:
+    """Set the transaction indicators of a record and its fragments, all of which are middle records at first.
+
+    ``trans_ind`` is the indicator (one item) that the record would have if it were not cut.
+    """
     if len(records) == 1:
         return [replace(records[0], trans_ind=int(trans_ind[0]))]
     first = replace(records[0], trans_ind=int(indicators_without_end(trans_ind)[0]))
@@ -214,7 +219,7 @@ LARGE_BYTES: Final[Mapping[TypeFamily, Callable[[Column, pa.Array], pa.Array]]] 
 
 @dataclass(frozen=True, slots=True)
 class LargeValues:
-    """The large values to write for one column of an image.
+    """The large values of one column of an image, to write as pieces after their records.
 
     ``rows`` are the rows of the large values. ``values`` has the bytes of all rows of the column.
     """
@@ -251,7 +256,10 @@ def extract_large_values(block: ChangeBlock) -> tuple[ChangeBlock, list[LargeVal
 
 
 def _possibly_large(block: ChangeBlock, index: int, state: StateColumn) -> pa.Array | None:
-    """Return a column's values as bytes of large objects, or None if none of them can be large."""
+    """Return a column's values as the bytes of large objects, or None if none of them can be long enough for one.
+
+    ``state`` is the column ``index`` of one of the block's images.
+    """
     limit = _limits(block.table)[index]
     # If even the longest value cannot exceed the limit in any character set, none needs to be encoded.
     if state.values is None or limit is None or most_bytes(state.values) * WIDEST <= limit:
@@ -291,7 +299,7 @@ def _large(column: Column, raw: pa.Array) -> Mask:
 
 
 def _null_where(state: StateColumn, large: Mask) -> StateColumn:
-    """Return a column with NULL for its large values. The bytes are shared, not copied."""
+    """Return an image's column with NULL in the rows of the mask ``large``. The bytes are shared, not copied."""
     values = state.values
     assert values is not None
     valid = values.is_valid().to_numpy(zero_copy_only=False) & ~large
@@ -336,7 +344,7 @@ class PieceWriter:
         return replace(self.group, trans_ind=split)
 
     def write(self, body: Octets, places: Longs) -> None:
-        """Write the piece records.
+        """Write the piece records of large values.
 
         ``places`` are the ends of the records that they belong to; they are advanced to the ends of
         the pieces.

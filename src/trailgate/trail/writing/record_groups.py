@@ -71,7 +71,7 @@ _UNIFIED_TYPES: Final = byte_table({UPDATE: IO_UNIFIED_UPDATE, KEY_UPDATE: IO_UN
 
 
 def compact_updates(block: ChangeBlock) -> ChangeBlock:
-    """Mark the unchanged columns of updates as missing. Keys stay in the before image."""
+    """Mark the unchanged columns of updates as missing, as UPDATERECORDFORMAT COMPACT does. Keys stay in the before image."""
     updates: Mask = (block.op_type == UPDATE) | (block.op_type == KEY_UPDATE)
     keys = set(block.table.keys)
     befores, afters = list(block.before), list(block.after)
@@ -85,7 +85,7 @@ def compact_updates(block: ChangeBlock) -> ChangeBlock:
 
 
 def _same(before: StateColumn, after: StateColumn) -> Mask:
-    """Return a mask of the rows in which the column has the same value, or NULL, in both images."""
+    """Return a mask of the operations in which a column has the same value, or NULL, in both images."""
     if before.values is None or after.values is None:
         return np.zeros(1, bool)  # one item, which numpy broadcasts to all rows
     equal = pc.equal(before.values, after.values).fill_null(False)
@@ -98,7 +98,7 @@ def _same(before: StateColumn, after: StateColumn) -> Mask:
 
 
 def _without(column: StateColumn, rows: Mask) -> StateColumn:
-    """Return the column with the value missing in some rows."""
+    """Return an image's column with its value missing in the rows of a mask."""
     missing = rows if column.missing is None else column.missing | rows
     values = column.values
     assert values is not None
@@ -115,21 +115,21 @@ class TableReference:
 
     @property
     def area(self) -> bytes:
-        """The name area of the record header."""
+        """The name area in the header of the records to write."""
         if self.index is None:
             return self.table.encode() + b"\0"
         return self.order.raw(self.index, 2)
 
     @property
     def partition(self) -> int:
-        """The partition byte of the record header."""
+        """The partition byte in the header of the records to write, which states how they name their table."""
         return FIELD_COMP if self.index is None else FIELD_COMP | BY_TABLE
 
 
 def make_table_reference(
     table: Table, trail_format: TrailFormat, definitions: Definitions
 ) -> TableReference:
-    """Build the reference by which records name a table.
+    """Build the reference by which written trail records name a table.
 
     Raises EncodeError if the format needs a table index but the table has none.
     """
@@ -143,7 +143,7 @@ def make_table_reference(
 
 
 class RecordImages(Enum):
-    """Which images a written record has: before, after or both."""
+    """The images that a written trail record has: before, after, both or none."""
 
     BEFORE = auto()
     AFTER = auto()
@@ -170,7 +170,7 @@ class TrailRecordGroup:
     first: Mask  # the record is the first of its transaction
 
     def take(self, records: Longs) -> TrailRecordGroup:
-        """Return the group's records at these indexes."""
+        """Select some of the group's records to write."""
         return replace(
             self,
             rows=self.rows[records],
@@ -182,7 +182,7 @@ class TrailRecordGroup:
 
     @property
     def image_letter(self) -> int:
-        """The BeforeAfter byte of the group's records."""
+        """The BeforeAfter byte of the records to write: "B" if they have only a before image."""
         return BEFORE_IMAGE if self.images is RecordImages.BEFORE else AFTER_IMAGE
 
     @property
@@ -198,11 +198,11 @@ class TrailRecordGroup:
 def group_records(
     block: ChangeBlock, reference: TableReference, unified_types: Sequence[int], separate: Mask
 ) -> Iterator[TrailRecordGroup]:
-    """Convert the operations of a block to groups of records.
+    """Convert the operations of a block to groups of trail records to write.
 
     An operation with before values becomes one unified record, with both images, if its type is in
-    ``unified_types``. Updates in the rows of the mask ``separate`` never do. Other updates with
-    before values become two records.
+    ``unified_types``. An update in a row of the mask ``separate`` never does. Other updates with
+    before values become two records. All other operations become one record.
     """
     op_type = block.op_type
     _check_types(block)
@@ -243,17 +243,17 @@ def group_records(
 
 
 def indicators_without_end(trans_ind: Octets) -> Octets:
-    """Change transaction indicators so that the records do not end a transaction.
+    """Return the transaction indicators of records that are followed by others of the same operation.
 
-    It is for records that are followed by others of the same operation.
+    ``trans_ind`` are the operations' indicators: ONLY becomes FIRST, and LAST becomes MIDDLE.
     """
     return _BEFORE_OTHERS[trans_ind]
 
 
 def indicators_without_begin(trans_ind: Octets) -> Octets:
-    """Change transaction indicators so that the records do not begin a transaction.
+    """Return the transaction indicators of records that follow others of the same operation.
 
-    It is for records that follow others of the same operation.
+    ``trans_ind`` are the operations' indicators: ONLY becomes LAST, and FIRST becomes MIDDLE.
     """
     return _AFTER_OTHERS[trans_ind]
 
@@ -266,7 +266,7 @@ def _check_types(block: ChangeBlock) -> None:
 
 
 def _has_before(block: ChangeBlock) -> Mask:
-    """Return a mask of the rows that have at least one before column."""
+    """Return a mask of the block's operations that have a before image: at least one column is not missing."""
     has_before = np.zeros(len(block), bool)
     for column in block.before:
         if column.values is not None:

@@ -50,9 +50,9 @@ AUDIT_RBA: Final = 0
 
 
 class _CarriedToken(NamedTuple):
-    """A token with values from a column of the operations.
+    """A token (LOGCSN or TRANID) whose text is in a column of the operations, not in their token maps.
 
-    ``shown`` marks the records that get the token.
+    ``shown`` marks the records that get the token: the first of each transaction.
     """
 
     code: int
@@ -61,9 +61,10 @@ class _CarriedToken(NamedTuple):
 
 
 class TokenAreas:
-    """Writes the token areas of a group's records.
+    """Writes the token areas (T and U) of a group's trail records.
 
-    ``sizes`` are the sizes of the areas with their frames.
+    ``sizes`` are the sizes of the areas with their frames, ``ggs_sizes`` and ``user_sizes`` those
+    of the tokens in T and U without frames.
 
     ``lengths`` are the lengths of the records' data, which RECORDLENGTH tokens contain.
     """
@@ -118,7 +119,7 @@ class ImageWriter:
                 self.cells.append(cells)
 
     def write(self, body: Octets, places: Longs, following: int = 0) -> None:
-        """Write the cells of the group's images.
+        """Write the cells of one image of each of the group's trail records.
 
         ``places`` are their offsets; they are advanced to the ends of the images.
 
@@ -142,7 +143,7 @@ def _cell_writer(group: TrailRecordGroup, index: int, column_values: RecordValue
 
 
 class RecordWriter:
-    """Writes a group's records with all their parts.
+    """Writes a group's trail records with all their parts.
 
     ``sizes`` are their sizes, which may exceed the limit of a record.
     """
@@ -159,7 +160,7 @@ class RecordWriter:
         self.sizes = head_size(group) + data_area + self.tokens.sizes + FRAME
 
     def write(self, body: Octets, places: Longs) -> None:
-        """Write the group's records.
+        """Write the group's trail records, part by part.
 
         ``places`` are their offsets; they are advanced to the ends of the records.
         """
@@ -206,7 +207,7 @@ def make_image_writer(group: TrailRecordGroup) -> ImageWriter:
 
 
 def header_times(group: TrailRecordGroup) -> Longs:
-    """Return the times for the headers of the group's records."""
+    """Return the IO times for the headers of the group's records, in microseconds since Julian Date 0.0."""
     times: Longs = group.block.op_ts[group.rows] + JULIAN_EPOCH
     return times
 

@@ -25,7 +25,7 @@ ZERO: Final = ord("0")
 
 @kernel(writes=("body", "places"))
 def write_area_frames(body: Octets, places: Longs, code: int, sizes: Longs, big: bool) -> None:
-    """Write the frame of a token area in the records in which the area is not empty."""
+    """Write the frame of a token area (``code`` is T or U) in the records in which the area is not empty."""
     for record in range(len(places)):
         if sizes[record] > 0:
             write_frame(body, places[record], code, NORMAL, sizes[record], big)
@@ -34,7 +34,7 @@ def write_area_frames(body: Octets, places: Longs, code: int, sizes: Longs, big:
 
 @kernel(writes=("sizes",))
 def add_token_sizes(rows: Longs, shown: Mask, offsets: Offsets, sizes: Longs) -> None:
-    """Add the size of one token to the records in which it is ``shown``."""
+    """Add the size of one token, such as LOGCSN, to the records in which it is ``shown``."""
     for record in range(len(rows)):
         if shown[record]:
             row = rows[record]
@@ -52,7 +52,7 @@ def write_tokens(
     data: Octets,
     big: bool,
 ) -> None:
-    """Write one token in the records in which it is ``shown``."""
+    """Write one token, such as LOGCSN, in the records in which it is ``shown``."""
     # places[record] is the end of the record's bytes so far; the token is appended there.
     for record in range(len(rows)):
         if not shown[record]:
@@ -77,7 +77,7 @@ def add_entry_sizes(
     ggs_sizes: Longs,
     user_sizes: Longs,
 ) -> int:
-    """Add the sizes of the tokens in each row's map. Return the first bad record, or -1.
+    """Add the sizes of the tokens in each record's token map. Return the first bad record, or -1.
 
     ``lengths`` are the lengths of the records' data, the values of length tokens. A record is bad
     if its user tokens contain a NUL, have an empty or too long name, or are too long in total.
@@ -117,7 +117,7 @@ def write_entries(
     value_data: Octets,
     big: bool,
 ) -> None:
-    """Write the GGS tokens of each row's map."""
+    """Write the GGS tokens in each record's token map."""
     # Entry e of the maps is one token; row r has the entries entries[r] to entries[r + 1] - 1.
     # Those with a code below 0 are not GGS tokens, and are skipped.
     for record in range(len(rows)):
@@ -145,9 +145,9 @@ def write_user_entries(
     value_data: Octets,
     lengths: Longs,
 ) -> None:
-    """Write the user tokens of each row's map: name, NUL, value, NUL.
+    """Write the user tokens in each record's token map: name, NUL, value, NUL.
 
-    The value of a length token is the record's length in ``lengths``.
+    The value of a length token is the length of the record's data, in ``lengths``.
     """
     # Example: an entry TKN-A with the value 7 becomes the bytes TKN-A 00 37 00.
     for record in range(len(rows)):
@@ -165,7 +165,7 @@ def write_user_entries(
 
 @inner
 def _write_ended(body: Octets, at: int, offsets: Offsets, data: Octets, entry: int) -> int:
-    """Write a text and a NUL. Return the offset after them."""
+    """Write the name or value of a token map's entry, and a NUL. Return the offset after them."""
     start = np.int64(offsets[entry])
     size = np.int64(offsets[entry + 1]) - start
     copy_bytes(body, at, data, start, size)
@@ -185,7 +185,7 @@ def _digits(number: int) -> int:
 
 @inner
 def _write_number(body: Octets, at: int, number: int) -> int:
-    """Write a number's digits and a NUL. Return the offset after them."""
+    """Write the value of a length token: a number's digits and a NUL. Return the offset after them."""
     end = at + _digits(number)
     body[end] = 0
     for digit_at in range(end - 1, at - 1, -1):

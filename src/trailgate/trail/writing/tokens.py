@@ -1,4 +1,4 @@
-"""Encode the tokens in the maps of operations.
+"""Encode the token maps of operations as the tokens of trail records.
 
 Names of GGS tokens become GGS tokens, all other names user tokens.
 
@@ -57,7 +57,7 @@ CODES: Final[Mapping[str, int]] = MappingProxyType(
 
 
 class _Entries(NamedTuple):
-    """The entries of a map column: the entries of row i are ``starts[i]`` to ``starts[i + 1] - 1``."""
+    """The entries of a column of token maps: the entries of row i are ``starts[i]`` to ``starts[i + 1] - 1``."""
 
     starts: Longs
     names: pa.Array
@@ -98,9 +98,9 @@ class OperationTokens:
         self.values = StringBytes.of(values)
 
     def measure(self, rows: Longs, lengths: Longs, ggs_sizes: Longs, user_sizes: Longs) -> None:
-        """Add the sizes of each operation's GGS and user tokens.
+        """Add the sizes of each record's GGS and user tokens to the two arrays of sizes.
 
-        ``lengths`` are the lengths of the records' data.
+        ``rows`` has the operation of each record, and ``lengths`` the length of its data.
         """
         bad = add_entry_sizes(
             rows,
@@ -118,7 +118,7 @@ class OperationTokens:
             self._refuse(int(rows[bad]), int(lengths[bad]))
 
     def write_ggs(self, body: Octets, places: Longs, rows: Longs) -> None:
-        """Write the GGS tokens of each operation.
+        """Write the GGS tokens in the token map of each record's operation.
 
         ``places`` are their offsets; they are advanced to the ends of the tokens.
         """
@@ -135,7 +135,7 @@ class OperationTokens:
         )
 
     def write_user(self, body: Octets, places: Longs, rows: Longs, lengths: Longs) -> None:
-        """Write the user tokens of each operation.
+        """Write the user tokens in the token map of each record's operation.
 
         ``places`` are their offsets; they are advanced to the ends of the tokens.
         """
@@ -153,7 +153,7 @@ class OperationTokens:
         )
 
     def _refuse(self, row: int, length: int) -> None:
-        """Raise EncodeError about the user tokens of a row."""
+        """Raise EncodeError about the user tokens of the operation at ``row``, whose data have ``length`` bytes."""
         starts, names, values = self.entries
         pairs = []
         for entry in range(int(starts[row]), int(starts[row + 1])):
@@ -168,7 +168,7 @@ class OperationTokens:
 
 
 def _code(name: str) -> int:
-    """Return the id of a GGS token's name, or ``CARRIED_TOKEN`` or ``USER_TOKEN``."""
+    """Return the id of the GGS token with this name, ``CARRIED_TOKEN`` for LOGCSN and TRANID, or ``USER_TOKEN``."""
     if name in CODES:
         return CODES[name]
     unnamed = UNNAMED.fullmatch(name)
@@ -189,7 +189,7 @@ def _is_length(codes: Longs, entries: _Entries) -> Mask:
 
 
 def _payloads(block: ChangeBlock, codes: Longs, entries: _Entries) -> pa.Array:
-    """Return the payload of each entry's token."""
+    """Return the payload of each token in a block's token maps."""
     rows_by_code, parts = [], []
     for code in sorted(np.unique(codes).tolist(), key=lambda code: code < 0):
         at = np.flatnonzero(codes == code)

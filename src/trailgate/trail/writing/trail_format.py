@@ -83,7 +83,7 @@ class UpdateFormat(NamedValues):
 @check_calls
 @dataclass(frozen=True, slots=True)
 class TrailFormat:
-    """The format in which a trail is written.
+    """The format in which a trail is written: its level, byte order and form of updates.
 
     Raises OptionError for a combination that its level does not support.
     """
@@ -129,7 +129,7 @@ class TrailFormat:
 
     @property
     def by_index(self) -> bool:
-        """Return whether records name tables by index, which metadata records define."""
+        """Return whether records of this format name their table by an index that metadata records define."""
         return self.level >= METADATA_LEVEL
 
 
@@ -156,7 +156,7 @@ def _chosen(what: str, known: Mapping[str, Kind], text: str | None) -> Kind | No
 def encode_restart_record(
     group: str, io_time: int, *, abandoned: bool, order: ByteOrder = ByteOrder.BIG
 ) -> bytes:
-    """Encode a restart record. ``io_time`` is microseconds since 1970 UTC.
+    """Encode a restart record of the Extract group ``group``. ``io_time`` is microseconds since 1970 UTC.
 
     If the open transaction before it is ``abandoned`` and will be written again after it, the
     record is RestartAbend; otherwise it is RestartOK.

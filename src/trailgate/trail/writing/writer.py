@@ -86,7 +86,10 @@ def encode(
 
 
 class _Writer:
-    """Writes a group's records, and the pieces of large objects after each."""
+    """Writes a group's records into the body of a batch, and the pieces of large objects after each.
+
+    ``order`` is twice the operation's number for each record, plus one for its second record.
+    """
 
     def __init__(
         self,
@@ -98,7 +101,7 @@ class _Writer:
         self.sizes = records.sizes if pieces is None else records.sizes + pieces.sizes
 
     def write(self, body: Octets, places: Longs) -> None:
-        """Write the records. ``places`` are their offsets."""
+        """Write the group's records and their pieces. ``places`` are the records' offsets."""
         self.records.write(body, places)
         if self.pieces is not None:
             self.pieces.write(body, places)
@@ -107,7 +110,7 @@ class _Writer:
 def _writers(
     block: ChangeBlock, reference: TableReference, updates: UpdateFormat
 ) -> Iterator[_Writer]:
-    """Yield the writers of a block's records."""
+    """Group the trail records of a block, and yield a writer for each group."""
     if updates is UpdateFormat.COMPACT:
         block = compact_updates(block)
     block, large = extract_large_values(block)
@@ -130,14 +133,14 @@ def _writers(
 
 
 def _part(group: TrailRecordGroup, large: Sequence[LargeValues], *, long: bool) -> _Writer:
-    """Return the writer for records that are too long or may contain large objects."""
+    """Return the writer for a group of records that are too long (``long``) or may have large objects."""
     pieces = PieceWriter(group, large)
     records = pieces.records_before()
     return _Writer(group, FragmentWriter(records) if long else RecordWriter(records), pieces)
 
 
 def _chunks(rows: int) -> Iterator[tuple[int, int]]:
-    """Yield the bounds of chunks of equal size.
+    """Divide a block's rows into chunks of equal size that fit in the CPU cache. Yields their bounds.
 
     Sizes are equal because a short last chunk would take as long as a full one.
     """
