@@ -105,7 +105,7 @@ def keep_last_headers(lines: Sequence[HeaderLines]) -> HeaderLines:
 
 
 def header_strings(data: Octets, starts: Longs, ends: Longs) -> tuple[pa.Array, Mask]:
-    """Decode the bytes of JMS headers.
+    """Decode the bytes of JMS headers: value i is ``data[starts[i]:ends[i]]``.
 
     Also returns a mask of the values that are not UTF-8, which are decoded with escapes.
     """

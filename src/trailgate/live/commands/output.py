@@ -96,21 +96,25 @@ class CaptureCompanion(Protocol):
     """Work that is done between the batches of a live capture, such as an apply."""
 
     def published(self, new: bool) -> None:
-        """Process the operations that the capture has published.
+        """Process the operations that the live capture has published.
 
-        ``new`` is True after a batch, and False in between.
+        ``new`` is True right after a batch. It is False while the capture waits for messages.
         """
         ...
 
     def text(self) -> str:
-        """Return the metrics of this work, which are printed after those of the capture."""
+        """Return the companion's metrics in Prometheus's format, which follow those of the capture."""
         ...
 
 
 def print_live(
     live: LiveCapture, output: LiveOutput, beside: Sequence[CaptureCompanion] = ()
 ) -> CaptureStatistics:
-    """Run a live capture until it is stopped, print each batch, and return the totals."""
+    """Run a live capture until it is stopped, print each batch, and return the totals.
+
+    ``beside`` are companions, such as an apply, which are called after each batch and while the
+    capture waits.
+    """
     log_to_stderr(LOG, logging.INFO)
     with ExitStack() as stack:
         watch = _Watch(output, stack, beside)
@@ -168,7 +172,7 @@ def print_repaired(summary: RepairSummary, *, as_json: bool) -> None:
 
 
 class _Watch:
-    """Passes the results of batches to the output, the reports, the metrics and the view."""
+    """Passes the batches of a live capture to the output, the reports, the metrics and the view."""
 
     def __init__(
         self, output: LiveOutput, stack: ExitStack, beside: Sequence[CaptureCompanion]
@@ -193,11 +197,11 @@ class _Watch:
             stack.enter_context(draw_view(self._view, LOG, APPLY_LOG))
 
     def _more(self) -> str:
-        """Return the metrics of the companion."""
+        """Return the metrics of the capture's companions."""
         return "".join(companion.text() for companion in self._beside)
 
     def batch(self, report: BatchReport) -> None:
-        """Report the result of a batch."""
+        """Report the result of a live capture's batch."""
         self.statistics = self.statistics.with_batch(report, time.time())
         # Lines would destroy the view.
         if self._view is None:
@@ -205,11 +209,11 @@ class _Watch:
         self.tick()
 
     def link(self, link: ConnectionState) -> None:
-        """Update the state of the broker connection."""
+        """Update the state of the live capture's broker connection."""
         self.statistics = self.statistics.with_link(link)
 
     def tick(self) -> None:
-        """Update metrics and view, and print the periodic report if it is due."""
+        """Update the live capture's metrics and view, and print the periodic report if it is due."""
         if self._metrics is not None:
             self._metrics.show((self.statistics, self._more()))
         if self._view is not None:

@@ -82,7 +82,8 @@ class SourcePosition:
     - ``reason`` is the fault of a bad unit to which the next message may still belong, and
       ``transaction`` the id of the transaction at the end of that unit, if known.
     - ``last_id`` is the highest message id so far, if ids are compared.
-    - ``pending`` is a digest of the repaired messages that are being added now.
+    - ``pending`` is a digest of the repaired messages that ``capture_repaired`` has begun to add,
+      or None if all are added.
     """
 
     source: str
@@ -129,6 +130,7 @@ class ReceiveOptions:
 
     - ``on_error``: "stop" at a bad message, or "quarantine" it.
     - ``until_empty``: stop after no message came for ``idle_seconds``.
+    - ``append`` and ``journal``: the options of the trail and of the journal.
     - ``unordered_ids``: accept message ids that are lower than earlier ones.
     - ``needed_header``: a message without this header is not acknowledged.
     - ``held_bytes``: a transaction with more bytes of messages is buffered in a temporary file
@@ -153,12 +155,13 @@ class ReceiveOptions:
 class BatchReport:
     """The result of a live capture's batch.
 
-    ``repeated`` messages were redelivered by the broker, and ``duplicates`` were sent again by the
-    sender (equal ids of ``jms.id``); both are dropped. ``skipped`` messages contain no operation.
-    ``lag_messages`` is the number of messages that are received but not in the trail yet.
-    ``lag_seconds`` is the age of the last message, or None if it has no time. ``trail_file`` and
-    ``trail_offset`` are the trail's end. ``number`` is the number of the message with which a
-    restart continues.
+    ``messages`` is the number of received messages without the ``repeated`` ones, which the broker
+    redelivered. ``duplicates`` were sent again by the sender (equal ids of ``jms.id``). Both are
+    dropped. ``skipped`` messages contain no operation. ``lag_messages`` is the number of messages
+    that are received but not in the trail yet. ``lag_seconds`` is the age of the last message, or
+    None if it has no time. ``trail_file`` and ``trail_offset`` are the trail's end. ``number`` is
+    the number of the message with which a restart continues. ``counts`` are the operations by table
+    and type.
     """
 
     messages: int
@@ -195,7 +198,7 @@ class RepairSummary:
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """A message in a file, with its line number (from 1) and its position in the feed."""
+    """A line of a repaired quarantine: a message, the line's number, and its position in the feed."""
 
     path: str
     number: int
@@ -273,7 +276,7 @@ def capture_repaired(
 
 
 def _lines(path: Path) -> Iterator[_Line]:
-    """Yield the messages of a file.
+    """Yield the messages of a repaired quarantine file.
 
     Raises DecodeError for a line that is invalid or has no position.
     """
@@ -297,7 +300,11 @@ def _lines(path: Path) -> Iterator[_Line]:
 
 
 def _known(listed: Path, size: int) -> frozenset[str]:
-    """Return the positions of messages that were captured before, from the first ``size`` bytes of the list."""
+    """Return the positions of repaired messages that the trail already contains.
+
+    They are the first ``size`` bytes of the list ``PREFIX.repaired``; the trail's last commit
+    states the size.
+    """
     if not size:
         return frozenset()
     try:
@@ -310,7 +317,11 @@ def _known(listed: Path, size: int) -> frozenset[str]:
 def _parse(
     capture: Capture, lines: Sequence[_Line], appender: TrailAppender
 ) -> tuple[tuple[ChangeBatch, ...], tuple[str, ...]]:
-    """Return the operations of messages, and the warnings. Raises the error of the first bad message."""
+    """Parse repaired messages: return their operations in two batches, and the warnings.
+
+    The second batch has the operations that are complete only at the end of the input. Raises the
+    error of the first bad message.
+    """
     last = appender.recovered.last
     state = capture.state_after(None if last is None else last.csn)
     parsed = capture.parse(_messages(lines), state)
@@ -334,7 +345,7 @@ def _parse(
 
 
 def _messages(lines: Sequence[_Line]) -> MessageBatch:
-    """Return the messages as a batch, with the files and offsets that they had when they were received."""
+    """Return repaired messages as a batch, with the files and offsets that they were received with."""
     now = time.time_ns() // 1000
     rows = pa.RecordBatch.from_pylist(
         [
@@ -404,8 +415,9 @@ class LiveCapture:
         self._state = capture.state_after(last, broken=reason is not None, bad=bad)
 
     def run(self, stopped: Callable[[], bool] = lambda: False) -> Iterator[BatchReport]:
-        """Capture until there is a reason to stop, and yield a report of each batch.
+        """Capture a feed until a stop is requested, and yield a report of each batch.
 
+        That is so if ``stopped()`` is true or, with ``until_empty``, if no messages come any more.
         In the mode "stop", raises the first bad message's error.
         """
         # drop the lines of the quarantine that the last commit does not count
@@ -432,7 +444,7 @@ class LiveCapture:
         self._commit()
 
     def _receive(self) -> FeedPart | None:
-        """Wait for messages. If none come, or on an error, commit the appended operations."""
+        """Wait for a part of the feed. If none comes, or on an error, commit what was appended."""
         part = None
         try:
             part = self._feed.receive(POLL_SECONDS)
@@ -443,16 +455,14 @@ class LiveCapture:
 
     @property
     def link(self) -> ConnectionState:
-        """The state of the broker connection."""
+        """The state of the live capture's broker connection."""
         return self._feed.link
 
     @property
     def open_problem(self) -> str | None:
-        """Why messages at the end of the feed are not captured yet, for example because their transaction has no end.
+        """Why messages at the end of the feed are not captured yet, or None if all are captured.
 
-        None if all are captured.
-
-        The next start of the capture reads them again.
+        For example, their transaction has no end. The next start of the capture reads them again.
         """
         ended = self._capture.at_end(self._state)
         if ended.problems:
@@ -461,7 +471,7 @@ class LiveCapture:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """The warnings about the messages of this run, among them the messages without operations."""
+        """The warnings about the messages of this live capture, among them those without operations."""
         return (*sorted(self._notes), *skipped_notes(self._without))
 
     def _note(self, parsed: Parsed, skipped: SkippedTotals) -> None:
@@ -519,7 +529,7 @@ class LiveCapture:
         return counts, transactions
 
     def _note_position(self, taken: UnitResult) -> None:
-        """Record the position that the next commit stores."""
+        """Record the position in the feed that the trail's next commit stores."""
         last = self._ids.before(taken.number)
         self._reached = SourcePosition(
             source=self._feed.name,

@@ -94,7 +94,7 @@ class LinkDeliveries:
 
     The bytes of an incomplete message are read too: unread bytes would fill the session's window,
     and the broker would stop sending. ``ahead`` is the number of messages that the broker may send
-    ahead.
+    before earlier ones have been read.
     """
 
     def __init__(self, link: Any, ahead: int) -> None:
@@ -191,7 +191,8 @@ def name_terminus(terminus: Any, name: str, kind: str, broker: Mapping[str, str]
 class AmqpConnection(BrokerConnection):
     """An AMQP 1.0 connection after login, with at most one link.
 
-    ``deliveries`` belongs to that link.
+    ``deliveries`` belongs to that link. ``is_detached`` is True after the broker has closed the
+    link or the session, but not the connection.
     """
 
     deliveries: LinkDeliveries
@@ -240,7 +241,8 @@ class AmqpConnection(BrokerConnection):
     def work(self, seconds: float, until: Callable[[], bool] = lambda: False) -> bool:
         """Exchange AMQP data until ``until()`` is true or ``seconds`` have passed.
 
-        Returns whether it is true.
+        Returns whether ``until()`` is true. Raises BrokerError if the broker closes the link or
+        connection.
         """
         end = time.monotonic() + seconds
         while True:
@@ -292,9 +294,9 @@ class AmqpConnection(BrokerConnection):
         return transport, engine
 
     def _answer(self, endpoint: Any) -> None:
-        """Wait until the broker has answered the opening of a connection or link.
+        """Wait until the AMQP broker has answered the opening of a connection or link.
 
-        Raises BrokerError.
+        Raises BrokerError if it does not answer in time.
         """
         # The state is a set of bits, and this one is set until the peer has opened or closed its
         # side.
@@ -303,7 +305,7 @@ class AmqpConnection(BrokerConnection):
             raise self.error("the broker does not answer")
 
     def _exchange(self) -> float:
-        """Receive and send without waiting.
+        """Exchange bytes between the AMQP broker's socket and the engine, without waiting.
 
         Returns the time (``time.monotonic()`` seconds) at which the engine must be called again,
         for example to send a heart-beat, or 0 if there is no such time.
@@ -335,7 +337,7 @@ class AmqpConnection(BrokerConnection):
         )
 
     def _push(self, data: memoryview) -> None:
-        """Pass received bytes to the engine, and read messages from it when they are complete."""
+        """Pass received AMQP bytes to the engine, and read the link's messages from it."""
         while data and (capacity := self._transport.capacity()) > 0:
             self._transport.push(data[:capacity])
             data = data[capacity:]
@@ -358,7 +360,7 @@ class AmqpConnection(BrokerConnection):
             self._transport.pop(sent)
 
     def _check(self) -> None:
-        """Raise BrokerError if the broker closed the link or connection, or if the engine reported an error."""
+        """Raise BrokerError if the AMQP broker closed the link or connection, or the engine failed."""
         closed = self._proton.Endpoint.REMOTE_CLOSED
         endpoints = {"link": self._link, "session": self._session, "connection": self._engine}
         for what, endpoint in endpoints.items():
@@ -377,7 +379,7 @@ class AmqpConnection(BrokerConnection):
             raise self.error("the connection is lost: the broker has closed it")
 
     def _condition_error(self, problem: str, condition: Any) -> BrokerError:
-        """Build an error whose reason is the condition that the broker or the engine reported."""
+        """Build a BrokerError from an AMQP condition, such as amqp:not-found, of the broker or the engine."""
         if condition is None:
             return self.error(problem)
         text = f"{problem}: {condition.name}: {condition.description or 'no reason given'}"
