@@ -113,7 +113,7 @@ def _is_messages(option: str) -> bool:
 
 
 def _check_is_of_trails(option: str) -> None:
-    """Raise OptionError for an option that exists only together with ``messages``."""
+    """Raise OptionError for an option of the format ``trail`` that exists only together with ``messages``."""
     if option.casefold() in PATHS or READING.knows(option):
         return
     formats = [row.name for row in PUBLICATIONS if message_options(row.name).knows(option)]
