@@ -151,7 +151,7 @@ class JmsOptions:
 
     @property
     def message_ids(self) -> MessageIdRule | None:
-        """The rule for comparing message ids, or None if they are not compared."""
+        """The rule by which the Spark format ``jms`` compares message ids, or None if it does not."""
         return None if self.capture is None else MessageIdRule.of(self.capture.options)
 
     def schema(self) -> pa.Schema:
@@ -219,7 +219,7 @@ def _is_login(address: BrokerAddress, values: Mapping[str, Any]) -> bool:
 
 @with_brief_errors
 class JmsStreamReader(PartitionReader, DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]  # pyspark's types are not followed
-    """A stream of the format ``jms``.
+    """A stream of the Spark format ``jms``.
 
     It reads a journal, and fills the journal if a broker is given.
     """
@@ -318,7 +318,7 @@ class JmsStreamReader(PartitionReader, DataSourceStreamReader, SupportsTriggerAv
             self._released = begin
 
     def _end(self, begin: int) -> int:
-        """Return the number after the last message that the stream may use now.
+        """Return the number after the last journal message that the stream may use now.
 
         Raises StorageError if the journal ends before ``begin``: it is not the stream's journal.
         """

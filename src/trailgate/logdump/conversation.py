@@ -63,7 +63,7 @@ class Conversation:
                 yield from text
 
     def close(self) -> None:
-        """Close the open trail file and the log of the session."""
+        """Close the Logdump session's trail file and its log."""
         self.session.close()
         if self.session.log is not None:
             self.session.log.close()

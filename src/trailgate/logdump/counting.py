@@ -158,7 +158,7 @@ class LargeTransactions:
         self._open: LargeTransaction | None = None
 
     def add(self, chunk: LogdumpChunk, mask: Mask) -> None:
-        """Add the selected records of a chunk to their transactions."""
+        """Add the selected records of a chunk to their transactions, and keep the large ones."""
         numbers = chunk.numbers
         count = len(numbers.firsts) + 1
         # Element i counts transaction i of the chunk. Element BEFORE (0) counts the records that

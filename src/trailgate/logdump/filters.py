@@ -143,15 +143,18 @@ class RecordFilter:
 class RecordFilterList:
     """The filters that include records, or the filters that exclude them.
 
-    A record matches the list if it matches all of the filters. Without ``match_all``, one is
-    enough.
+    A record matches the list if it matches all of the filters. Without ``match_all``, it matches if
+    it matches one of them.
     """
 
     filters: tuple[RecordFilter, ...] = ()
     match_all: bool = True
 
     def mask(self, chunk: LogdumpChunk) -> Mask:
-        """Return a mask of records that match the list, which must have at least one filter."""
+        """Return a mask of a chunk's records that match the list of filters.
+
+        The list must have at least one filter.
+        """
         # Filters of an option that joins share the key (option, -1), and their masks are combined
         # by or.
         masks: dict[tuple[str, int], Mask] = {}
@@ -174,7 +177,7 @@ class RecordFilters:
 
     @property
     def by_number(self) -> tuple[RecordFilter, ...]:
-        """The filters in the order of their numbers in FILTER SHOW."""
+        """The session's filters in the order of their numbers in FILTER SHOW."""
         return (*self.include.filters, *self.exclude.filters)
 
     def side(self, side: FilterSide) -> RecordFilterList:

@@ -87,7 +87,7 @@ class ChunkNames:
 
     @cached_property
     def present_codes(self) -> list[int]:
-        """The codes of the table names that occur in the chunk."""
+        """The codes of the table names that occur in the chunk, ascending."""
         return [int(code) for code in np.unique(self.codes)]
 
 
@@ -289,7 +289,7 @@ class OpenTrail:
         self._open_transaction = (-1, UNKNOWN)
 
     def close(self) -> None:
-        """Close the trail file."""
+        """Close the trail file that the Logdump session has open."""
         self._reader.close()
 
     @property
@@ -312,7 +312,7 @@ class OpenTrail:
         return True
 
     def read(self, offset: int, size: int) -> Octets:
-        """Return up to ``size`` bytes of the trail file from an offset."""
+        """Return up to ``size`` bytes of the open trail file from an offset."""
         return self._reader.read(offset, size)
 
     @cached_property
@@ -570,6 +570,6 @@ def next_path(path: str) -> str | None:
 
 
 def file_exists(path: str) -> bool:
-    """Return whether a trail file exists at a path."""
+    """Return whether a file exists at a trail file's path, local or in a store."""
     store, place = locate(path)
     return bool(store.get_file_info(place).type == fs.FileType.File)

@@ -156,7 +156,10 @@ class CountResult:
 
 @dataclass(frozen=True, slots=True)
 class ListingResult:
-    """A result of a Logdump command: rows of names and values under a title, with ``colon`` between them."""
+    """A result of a Logdump command: rows of names and values under a title.
+
+    ``colon`` is printed between a name and its value.
+    """
 
     title: str
     rows: tuple[tuple[str, str], ...]

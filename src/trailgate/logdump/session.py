@@ -1,4 +1,8 @@
-"""The state of a Logdump session, and how it finds and runs commands."""
+"""The state of a Logdump session, and how it finds and runs commands.
+
+A command is a row: names, help, and a function that takes the session and yields results
+(``results.py``). The module has no commands of its own: ``Conversation`` passes them.
+"""
 
 from __future__ import annotations
 

@@ -289,7 +289,10 @@ class QuotedWord(str):
 
 
 def unquote(word: str) -> str:
-    """Remove the quotes around a word of a Logdump command."""
+    """Remove the quotes around a word of a Logdump command.
+
+    Returns a ``QuotedWord``; a word without quotes is returned unchanged.
+    """
     if len(word) >= 2 and word[0] == word[-1] and word[0] in QUOTES:
         return QuotedWord(word[1:-1])
     return word

@@ -328,7 +328,7 @@ class Publication:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        """Publish the remaining messages, or discard them after an error."""
+        """Publish the messages that are committed but not published yet, or discard them after an error."""
         with self._closing:
             if kind is None:
                 self._sink.close()
@@ -639,7 +639,7 @@ def name_source(prefix: str) -> str:
 
 
 def name_group(prefix: str) -> str:
-    """Return the default group of a trail, which is the last part of its prefix."""
+    """Return the name of a trail's default publication group: the last part of the trail's prefix."""
     return mask_logins(prefix).rstrip("/").rpartition("/")[2]
 
 

@@ -39,7 +39,7 @@ class MessageOrigins:
     marks: Mask
 
     def slice(self, begin: int, stop: int) -> MessageOrigins:
-        """Return the origins of the messages [begin, stop)."""
+        """Return the origins of the published messages [begin, stop)."""
         count, part = stop - begin, slice(begin, stop)
         return MessageOrigins(
             positions=self.positions.slice(begin, count),

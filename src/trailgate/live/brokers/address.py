@@ -115,7 +115,7 @@ OPTIONS: Final[Mapping[str, AddressOption]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class BrokerAddress:
-    """The parsed address of a queue or topic.
+    """The parsed address of a broker's queue or topic.
 
     ``kind`` is "queue" or "topic"; ``options`` maps names of ``OPTIONS`` to their text.
     """
@@ -130,7 +130,7 @@ class BrokerAddress:
     options: Mapping[str, str] = field(default_factory=dict)
 
     def __str__(self) -> str:
-        """Return the address without login and options, for logs and errors."""
+        """Return the broker address without login and options, for logs and errors."""
         kind = "" if self.kind == QUEUE else f"{self.kind}/"
         return f"{self.protocol}://{self.host}:{self.port}/{kind}{self.destination}"
 

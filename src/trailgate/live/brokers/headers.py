@@ -85,7 +85,7 @@ def spread_values(messages: Longs, values: pa.Array, count: int) -> pa.Array:
 
 
 def message_ids(ids: pa.Array) -> HeaderLines:
-    """Build the JMSMessageID headers of the messages whose id is not null."""
+    """Build the JMSMessageID headers of received messages. A message whose id is null gets none."""
     rows = np.flatnonzero(np.asarray(ids.is_valid()))
     return repeat_header(MESSAGE_ID, rows, ids.take(pa.array(rows)))
 

@@ -76,7 +76,7 @@ class MessageFields(NamedTuple):
 
     @classmethod
     def of(cls, messages: Sequence[Any]) -> MessageFields:
-        """Copy the fields of messages from confluent-kafka."""
+        """Copy the fields of Kafka messages from the objects of confluent-kafka."""
         times = chain.from_iterable([message.timestamp() for message in messages])
         return cls(
             np.array([message.offset() for message in messages], np.int64),

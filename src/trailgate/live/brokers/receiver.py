@@ -377,11 +377,11 @@ class ReconnectingReceiver(ABC, Generic[C]):
 
     @abstractmethod
     def _receive(self, connection: C, seconds: float) -> MessageWindow | None:
-        """Wait up to ``seconds`` for messages, and return a window of them, or None."""
+        """Wait up to ``seconds`` for messages on a connection. Returns a window of them, or None."""
 
     @abstractmethod
     def _acknowledge(self, connection: C, token: Any) -> None:
-        """Send the acknowledgement of a window."""
+        """Send the acknowledgement of a window to the broker; ``token`` is the protocol's own."""
 
     @abstractmethod
     def _settle(self, connection: C, seconds: float) -> bool:

@@ -43,11 +43,14 @@ class CaptureView(LiveView):
         self._statistics = CaptureStatistics()
 
     def show(self, statistics: CaptureStatistics) -> None:
-        """Set the statistics to draw from now on."""
+        """Set the live capture's statistics that the view draws from now on."""
         self._statistics = statistics
 
     def figures(self, seconds: float) -> list[tuple[str, str]]:
-        """Return the rows of the view: counts of messages, lag, and position in the trail."""
+        """Return the rows of a live capture's view: counts of messages, lag, and position in the trail.
+
+        ``seconds`` is the time since the start.
+        """
         done, last = self._statistics, self._statistics.last
         without = f", {done.skipped:,} without operations" if done.skipped else ""
         rows = [
@@ -88,7 +91,7 @@ class LiveOutput:
 
     @property
     def is_viewed(self) -> bool:
-        """Whether a view is drawn: it was asked for, and the output is a terminal."""
+        """Whether a view of the live capture is drawn: it was asked for, and the output is a terminal."""
         return self.view and not self.as_json and is_terminal()
 
 

@@ -267,6 +267,6 @@ class JournalIndex:
 
 
 def _end_of_ids(path: Path) -> int:
-    """Return the number after the last message in an id file, or 0 for other files."""
+    """Return the number after the last message in a journal's id file, or 0 for a segment."""
     last = next(read_frames(path), None) if path.suffix == f".{IDS}" else None
     return 0 if last is None else last.number + len(last.batch)

@@ -205,7 +205,7 @@ class GrowingSegment:
         self._file.sync()
 
     def append(self, *parts: Any) -> None:
-        """Append bytes to the last segment and sync them.
+        """Append bytes to the journal's last segment and sync them.
 
         If this fails, the segment is restored to its old size.
         """
@@ -222,5 +222,5 @@ class GrowingSegment:
             raise
 
     def close(self) -> None:
-        """Close the file of the last segment."""
+        """Close the file of the journal's last segment."""
         self._file.close()

@@ -140,7 +140,7 @@ class MessageFeed(Protocol):
 
     @property
     def is_replayed(self) -> bool:
-        """Whether ``receive`` has returned all messages that were received before this start."""
+        """Whether the feed has returned all messages that were received before this start."""
         ...
 
     @property
@@ -624,7 +624,7 @@ def make_feed(
     *,
     lasting: bool = True,
 ) -> MessageFeed:
-    """Create the feed for a broker address.
+    """Create the feed of a live capture for a broker address.
 
     ``folder`` is the journal's folder, if one is needed. For ``needed`` see ``JournalFeed``, for
     ``lasting`` see ``make_receiver``.

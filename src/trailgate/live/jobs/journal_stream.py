@@ -219,7 +219,7 @@ class StoringReceiver:
         return self._journal.next
 
     def check(self) -> None:
-        """Raise the error that stopped the receiving thread, if it was stopped."""
+        """Raise the error that stopped the thread that receives into the journal, if there is one."""
         if self._error is not None:
             raise self._error
 

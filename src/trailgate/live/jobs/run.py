@@ -181,10 +181,10 @@ class BatchReport:
 
 @dataclass(frozen=True, slots=True)
 class RepairSummary:
-    """The result of capturing repaired messages.
+    """The result of capturing repaired messages of a quarantine into their trail.
 
-    ``skipped`` is the number of messages that were captured before. ``notes`` are warnings, for
-    example about messages without operations.
+    ``target`` is the trail's prefix. ``skipped`` is the number of messages that were captured
+    before. ``notes`` are warnings, for example about messages without operations.
     """
 
     target: str
@@ -475,9 +475,10 @@ class LiveCapture:
         return (*sorted(self._notes), *skipped_notes(self._without))
 
     def _note(self, parsed: Parsed, skipped: SkippedTotals) -> None:
-        """Store the warnings about a part of messages.
+        """Store the warnings about a part of the feed.
 
-        A capture that runs until it is stopped also logs the new ones at once.
+        A capture that runs until it is stopped also logs the new ones at once. ``skipped`` are the
+        part's messages without operations.
         """
         # A note that is built from several batches, such as a number of heartbeats, is not among them.
         notes = self._capture.warnings_of_part(parsed.notes) & parsed.notes
@@ -513,7 +514,7 @@ class LiveCapture:
         return self._report(received, taken, dropped, counts, transactions)
 
     def _append(self, taken: UnitResult) -> tuple[Counts, int]:
-        """Append the operations that the trail does not contain yet.
+        """Append a part's complete operations that the trail does not contain yet.
 
         Returns the counts by table and type, and the number of transactions.
         """

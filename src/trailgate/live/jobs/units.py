@@ -82,7 +82,7 @@ class SpillingBuffer(Generic[T]):
                 yield pickle.load(self._file)  # noqa: S301  nobody else can open the file
 
     def clear(self) -> None:
-        """Remove all values from the buffer."""
+        """Remove all values from the spilling buffer."""
         self._values.clear()
         self._stored = 0
 
@@ -106,7 +106,7 @@ class _OpenUnit:
 
     @property
     def operations(self) -> Iterator[AppendedUnits]:
-        """The buffered operations, for the trail."""
+        """The unit's buffered operations, not encoded, for the trail."""
         return ((batch, None) for batch in self.batches)
 
 

@@ -54,7 +54,7 @@ class CountOptions:
     files: str | None = None
 
     def mask(self, chunk: LogdumpChunk, mask: Mask) -> Mask:
-        """Return a mask of the records to count, among those in ``mask``."""
+        """Return a mask of the records that COUNT counts, among the selected records in ``mask``."""
         if self.start is not None:
             mask = mask & (chunk.view.io_time >= self.start)
         if self.end is not None:

@@ -245,7 +245,7 @@ class SavedFile:
     data_bytes: int = 0
 
     def write(self, raw: bytes) -> None:
-        """Write bytes of records, and add them to the saved file's size."""
+        """Write bytes to the trail file that SAVE creates, and add them to its size."""
         self.size += self.stream.write(raw)
 
 

@@ -54,7 +54,7 @@ class SettingCommand(NamedTuple):
         return "n" if self.choices is None else " | ".join(self.choices)
 
     def read(self, word: str) -> Any:
-        """Parse a word as the setting's value. Raises OptionError."""
+        """Parse a word as the value of a Logdump setting. Raises OptionError."""
         if self.choices is None:
             return read_number(word, self.least, GREATEST)
         return read_choice(word, self.choices)

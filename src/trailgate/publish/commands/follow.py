@@ -64,7 +64,7 @@ class PublishStatistics:
     before: PublishedState = field(default_factory=lambda: PublishedState(""))
 
     def with_batch(self, state: PublishedState) -> PublishStatistics:
-        """Return the totals after a batch that was published just now and ends at a state."""
+        """Return the totals of publishing after a batch that was published now and ends at ``state``."""
         return replace(
             self,
             messages=state.messages - self.before.messages,
@@ -190,7 +190,7 @@ def follow_trail(
 
 
 def print_guarantee(guarantee: str, target: str, *, as_json: bool = False) -> None:
-    """Print the delivery guarantee of a broker, such as "exactly once"."""
+    """Print the delivery guarantee of a publication, such as "exactly once"."""
     shown = mask_logins(target)
     with quiet_pipe():
         if as_json:

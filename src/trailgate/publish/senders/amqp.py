@@ -181,7 +181,7 @@ class SendingConnection(AmqpConnection):
         return taken.body
 
     def close_link(self, link: Any) -> None:
-        """Close an AMQP link."""
+        """Close one AMQP link. The connection stays open."""
         self._links.remove(link)
         link.close()
         self.work(0.0)
@@ -211,9 +211,9 @@ class SendingConnection(AmqpConnection):
         return ReceivedMessage(delivery, text, message.properties or {})
 
     def answered(self, delivery: Any, what: str) -> Any:
-        """Wait until the AMQP broker has accepted or rejected a delivery.
+        """Wait until the AMQP broker has accepted or rejected a delivery, and return its answer.
 
-        Raises BrokerError if it was rejected.
+        ``what`` names the delivery in errors. Raises BrokerError if it was rejected.
         """
         if not self.work(SECONDS, lambda: delivery.settled or delivery.remote_state):
             raise self.error(f"the broker does not answer to {what}")

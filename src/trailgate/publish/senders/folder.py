@@ -126,7 +126,10 @@ class MessageFolder:
         self.write_state(fields)
 
     def path(self, name: str) -> Path:
-        """Return the local path at which a message file is written before it is published."""
+        """Return the local path at which a message file is written before it is published.
+
+        Creates a staging folder for it.
+        """
         folder_name = LOCAL_STAGING if self._backend.appends else uuid.uuid4().hex
         self._staging = self._backend.staging(folder_name)
         self._backend.create_staging(self._staging)
@@ -203,7 +206,7 @@ def _is_published(fields: Mapping[str, Any]) -> IsPublished:
 
 @dataclass(frozen=True, slots=True)
 class FolderState(PublishedState):
-    """The publication's state in a folder, and its number of files."""
+    """The publication's state in a message folder, and its number of files."""
 
     files: int = 0
 
@@ -274,7 +277,7 @@ class MessageFileWriter:
         return self.published
 
     def append(self, part: OutgoingMessages) -> None:
-        """Write messages to the open file, one per line."""
+        """Write published messages to the open file of the folder, one per line."""
         if not len(part.messages):
             return
         with convert_write_errors(self._folder.name):

@@ -104,14 +104,14 @@ class StoredState(NamedTuple):
     tables: Sequence[str]
 
     def encode(self) -> str:
-        """Encode the state for the broker as JSON."""
+        """Encode the publication's state for the broker as JSON, without the counts by table."""
         # The counts by table would grow with the tables, and every commit stores the state.
         known = {name: getattr(self.state, name) for name in _STORED}
         return json.dumps({"version": VERSION, "run": self.run, **known, "tables": self.tables})
 
     @classmethod
     def decode(cls, text: str, where: Where) -> StoredState:
-        """Parse the state stored at a broker. Raises StorageError."""
+        """Parse the publication's state that a broker stores. Raises StorageError."""
         try:
             fields = json.loads(text)
             version = fields.pop("version")

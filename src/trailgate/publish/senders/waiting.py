@@ -54,7 +54,7 @@ class WaitingMessages:
         self.clear()
 
     def clear(self) -> None:
-        """Discard all messages in the buffer."""
+        """Discard all waiting messages, and close the temporary file."""
         if self._file is not None:
             self._file.close()
         self._file, self._parts, self._sizes = None, [], []

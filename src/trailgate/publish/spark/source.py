@@ -93,7 +93,10 @@ class PublishedMessageOptions:
         return SCHEMA
 
     def rows(self, part: TrailPart, trail: TrailFiles) -> Iterator[pa.RecordBatch]:
-        """Yield the published messages of a part of a trail."""
+        """Yield the published messages of a part of a trail, as rows for Spark.
+
+        Messages of a transaction that has no end in this part are not included.
+        """
         reading = self.trail.reading
         messages = MessageRows(self.format, self.publishing, self.topic)
         for changes in read_changes(trail, [part.split], reading.after, reading.tables):

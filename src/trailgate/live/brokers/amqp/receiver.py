@@ -110,7 +110,7 @@ class LinkDeliveries:
 
     @property
     def waiting(self) -> int:
-        """The number of bytes that were read from the link and are not yet in a window."""
+        """The number of bytes that were read from the AMQP link and are not yet in a window."""
         return len(self._data)
 
     @property
@@ -119,14 +119,17 @@ class LinkDeliveries:
         return self._open > LONGEST
 
     def ask(self) -> None:
-        """Restore the broker's credit to ``ahead`` messages, if at most half of it is left."""
+        """Restore the AMQP broker's credit to ``ahead`` messages, if at most half of it is left."""
         link = self._link._impl  # noqa: SLF001  the library's
         credit = self._functions.pn_link_credit(link)
         if 2 * credit <= self._ahead:
             self._functions.pn_link_flow(link, self._ahead - credit)
 
     def take(self) -> None:
-        """Read the bytes that have arrived on the link."""
+        """Read the bytes that have arrived on the AMQP link, and note which messages are complete.
+
+        The bytes of a delivery that the broker aborts are dropped.
+        """
         link, known = self._link._impl, self._functions  # noqa: SLF001  the library's
         current, advance, receive = known.pn_link_current, known.pn_link_advance, known.pn_link_recv
         while delivery := current(link):
@@ -148,7 +151,7 @@ class LinkDeliveries:
             advance(link)
 
     def window(self, limit: int) -> EncodedWindow:
-        """Remove the first complete messages, at most ``limit``, and return them as a window."""
+        """Remove the first complete AMQP messages, at most ``limit``, and return them as a window."""
         sizes, deliveries = self._sizes[:limit], self._deliveries[:limit]
         places = np.zeros(len(sizes) + 1, np.int64)
         np.cumsum(sizes, out=places[1:])

@@ -204,11 +204,11 @@ class ConsumerWatch:
         self._thread.start()
 
     def wait(self) -> None:
-        """Wait, for a limited time, until the watch receives notifications or has failed."""
+        """Wait, for a limited time, until the watch for other consumers has started or failed."""
         self._ready.wait(READY_SECONDS)
 
     def close(self) -> None:
-        """Stop the watch and close its connection."""
+        """Stop the watch for other consumers, and close its connection."""
         self._closed.set()
         self._thread.join(READY_SECONDS)
 
