@@ -116,17 +116,17 @@ class TransactionNumbers:
     orphan: Mask
 
 
-def number_transactions(indicator: Octets, apart: Mask) -> TransactionNumbers:
+def number_transactions(indicator: Octets, separate: Mask) -> TransactionNumbers:
     """Assign each of consecutive records the number of its transaction, as Logdump counts.
 
-    ``indicator`` are their transaction indicators. ``apart`` marks separate records, such as
+    ``indicator`` are their transaction indicators. ``separate`` marks records such as
     metadata: each counts as a transaction of its own.
 
     The result does not depend on how records are cut into chunks: a record that continues a
     transaction although none is open is an orphan, wherever it is.
     """
-    found = follow(indicator_marks(indicator, apart | (indicator > ONLY_RECORD)), is_open=True)
-    begins = found.starts | (apart & (indicator == ONLY_RECORD))
+    found = follow(indicator_marks(indicator, separate | (indicator > ONLY_RECORD)), is_open=True)
+    begins = found.starts | (separate & (indicator == ONLY_RECORD))
     # ``combined`` counts transactions and records outside of them together, so that the latter get
     # numbers too. ``of_transaction`` translates the numbers of follow(), which counts transactions
     # only.
@@ -186,12 +186,12 @@ def token_payloads(source: TrailBytes, areas: Spans, code: int) -> list[bytes]:
 class LogdumpChunk:
     """Consecutive records of an open trail, in bytes that start at the file's offset ``source.base``.
 
-    ``view`` has the header fields and spans of the records, and ``around`` is the open trail.
+    ``view`` has the header fields and spans of the records, and ``trail`` is the open trail.
     """
 
     source: TrailBytes
     view: RecordColumns
-    around: OpenTrail
+    trail: OpenTrail
 
     def __len__(self) -> int:
         return len(self.view)
@@ -211,7 +211,7 @@ class LogdumpChunk:
         """The table names of the chunk's records."""
         named = find_names(self.source, self.view)
         by_index = any(isinstance(name, int) for name in named.names)
-        known = self.around.tables(self.end).tables if by_index else {}
+        known = self.trail.tables(self.end).tables if by_index else {}
         # A table whose definition is not in the file is named by its index.
         strings = named.strings(lambda i: known[i].name if i in known else f"(table {i})")
         return ChunkNames(named.codes, [text or "" for text in strings])
@@ -227,7 +227,7 @@ class LogdumpChunk:
         return describe_damage(self.source, one).get(0, "")
 
     @cached_property
-    def apart(self) -> Mask:
+    def separate(self) -> Mask:
         """A mask of the chunk's separate records, such as metadata, DDL and comments.
 
         They may be between the records of a transaction, but do not belong to it.
@@ -238,7 +238,7 @@ class LogdumpChunk:
     @cached_property
     def numbers(self) -> TransactionNumbers:
         """The transaction number of each record in the chunk."""
-        return number_transactions(self.view.indicator, self.apart)
+        return number_transactions(self.view.indicator, self.separate)
 
     @cached_property
     def transactions(self) -> ChunkTransactions:
@@ -253,7 +253,7 @@ class LogdumpChunk:
         before = UNKNOWN
         if numbers.open == BEFORE or (numbers.number == BEFORE).any():
             offset = self.source.base + int(self.view.offsets[0])
-            before = self.around.transaction_before(offset)
+            before = self.trail.transaction_before(offset)
         all_ids = (before, *ids)
         last = UNKNOWN if numbers.open == NONE else all_ids[numbers.open]
         return ChunkTransactions(numbers.number, all_ids, last)
@@ -294,7 +294,7 @@ class OpenTrail:
 
     @property
     def size(self) -> int:
-        """The size of the file when it was last opened or checked by ``grown``."""
+        """The size of the file when it was last opened or checked by ``refresh_size``."""
         return self._reader.file.size
 
     @property
@@ -302,7 +302,7 @@ class OpenTrail:
         """One sentence if the file is empty or does not have the size in its header, otherwise none."""
         return describe_wrong_size(self._reader)
 
-    def grown(self) -> bool:
+    def refresh_size(self) -> bool:
         """Check the open trail file's size again. Returns True if it has grown since it was last checked."""
         now = find_single_file(self.path)
         if now.size <= self.size:

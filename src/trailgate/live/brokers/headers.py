@@ -141,24 +141,24 @@ def join_surrogates(raw: bytes) -> bytes | None:
 class JmsHeader(NamedTuple):
     """A JMS header: its name in JMS, in STOMP and in AMQP 1.0, and its default value.
 
-    ``absent`` is the value for messages that lack the header, or None if they get none. ``kind``
+    ``default`` is the value for messages that lack the header, or None if they get none. ``kind``
     selects a conversion of the value ("flag" or "mode"); "text" means no conversion.
     """
 
     name: str
     stomp: str
     amqp: str
-    absent: str | None = None
+    default: str | None = None
     kind: str = "text"
 
-    def lacking(self, messages: Longs, count: int) -> HeaderLines:
+    def default_lines(self, messages: Longs, count: int) -> HeaderLines:
         """Build the header's default for each of ``count`` messages that is not in ``messages``.
 
         Returns no headers if the header has no default.
         """
-        is_there = np.full(count, self.absent is None)
+        is_there = np.full(count, self.default is None)
         is_there[messages] = True
-        return repeat_header(self.name, np.flatnonzero(~is_there), self.absent or "")
+        return repeat_header(self.name, np.flatnonzero(~is_there), self.default or "")
 
 
 def _flag(text: str) -> str:

@@ -230,14 +230,14 @@ class ConnectionTrouble:
         self._reported = self._reported or text
 
     @property
-    def first(self) -> str | None:
+    def reason(self) -> str | None:
         """The first reason why the Kafka broker cannot be reached, or None if none was reported."""
         return self._reported or (_CLOSED if self._closes else None)
 
     @property
     def hint(self) -> str:
         """A hint if Kafka's port seems to use TLS and the address does not, or the reverse; else ""."""
-        text = self.refusal or self.first or ""
+        text = self.refusal or self.reason or ""
         differs = text == _CLOSED or _CLOSED_TLS in text or _NO_TLS.search(text)
         return tls_hint(self._address) if differs else ""
 
@@ -439,8 +439,8 @@ class KafkaReceiver:
                 # librdkafka retries by itself, and reports only a timeout here. The cause is known
                 # from `_note`.
                 if time.monotonic() > until:
-                    if self._trouble.first is not None:
-                        problem = f"the broker cannot be reached: {self._trouble.first}"
+                    if self._trouble.reason is not None:
+                        problem = f"the broker cannot be reached: {self._trouble.reason}"
                         hint = self._trouble.hint
                         raise BrokerError(problem, where=self._where, hint=hint) from error
                     raise self._error(error) from error

@@ -111,19 +111,19 @@ class CaptureCompanion(Protocol):
 
 
 def print_live(
-    live: LiveCapture, output: LiveOutput, beside: Sequence[CaptureCompanion] = ()
+    live: LiveCapture, output: LiveOutput, companions: Sequence[CaptureCompanion] = ()
 ) -> CaptureStatistics:
     """Run a live capture until it is stopped, print each batch, and return the totals.
 
-    ``beside`` are companions, such as an apply, which are called after each batch and while the
+    ``companions``, such as an apply, are called after each batch and while the
     capture waits.
     """
     log_to_stderr(LOG, logging.INFO)
     with ExitStack() as stack:
-        watch = _Watch(output, stack, beside)
+        watch = _Watch(output, stack, companions)
 
         def published(new: bool) -> None:
-            for companion in beside:
+            for companion in companions:
                 companion.published(new)
 
         is_stopped = stack.enter_context(catch_stop_signals())
@@ -178,15 +178,15 @@ class _Watch:
     """Passes the batches of a live capture to the output, the reports, the metrics and the view."""
 
     def __init__(
-        self, output: LiveOutput, stack: ExitStack, beside: Sequence[CaptureCompanion]
+        self, output: LiveOutput, stack: ExitStack, companions: Sequence[CaptureCompanion]
     ) -> None:
         self.statistics = CaptureStatistics()
         self._as_json, self._targets = output.as_json, output.reports.targets
         self._reporter = Reporter(output.reports, time.monotonic())
         self._metrics: MetricsOutput[tuple[CaptureStatistics, str]] | None = None
-        self._beside = beside
+        self._companions = companions
         if output.metrics is not None:
-            first = (self.statistics, self._more())
+            first = (self.statistics, self._companion_metrics())
             self._metrics = stack.enter_context(
                 metrics_output(
                     output.metrics,
@@ -199,9 +199,9 @@ class _Watch:
             self._view = CaptureView(output.source, output.trail)
             stack.enter_context(draw_view(self._view, LOG, APPLY_LOG))
 
-    def _more(self) -> str:
+    def _companion_metrics(self) -> str:
         """Return the metrics of the capture's companions."""
-        return "".join(companion.text() for companion in self._beside)
+        return "".join(companion.text() for companion in self._companions)
 
     def batch(self, report: BatchReport) -> None:
         """Report the result of a live capture's batch."""
@@ -218,7 +218,7 @@ class _Watch:
     def tick(self) -> None:
         """Update the live capture's metrics and view, and print the periodic report if it is due."""
         if self._metrics is not None:
-            self._metrics.show((self.statistics, self._more()))
+            self._metrics.show((self.statistics, self._companion_metrics()))
         if self._view is not None:
             self._view.show(self.statistics)
         due = self._reporter.due(self.statistics, time.monotonic())

@@ -83,7 +83,7 @@ class KnownIds:
     def __len__(self) -> int:
         return len(self._sums)
 
-    def fresh(self, ids: pa.RecordBatch) -> Mask:
+    def mask_new(self, ids: pa.RecordBatch) -> Mask:
         """Return a mask of the messages that are new: neither in the journal, nor earlier in this batch.
 
         ``ids`` are rows of an id file. Raises BrokerError if a known id comes with a different
@@ -215,7 +215,7 @@ class Journal:
                 hint="Let the sender set message ids, or use a different protocol (docs/guarantees.md)",
             )
         ids = ids_of(messages)
-        fresh = self._known.fresh(ids)
+        fresh = self._known.mask_new(ids)
         if not fresh.all():
             new_rows = pa.array(fresh)
             messages, ids = messages.filter(new_rows), ids.filter(new_rows)

@@ -62,7 +62,7 @@ def find_journal(path: str) -> Path:
     raise StorageError("there is no journal here", where=Where(source=path), hint=hint)
 
 
-def segments_of(folder: Path) -> pa.RecordBatch:
+def file_rows(folder: Path) -> pa.RecordBatch:
     """Return a row for each file of a journal, as ``trailgate journal list`` shows them.
 
     The row has the number of the file's first message and, for a segment, the time at which its

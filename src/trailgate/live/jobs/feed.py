@@ -294,7 +294,7 @@ class PrefetchingFeed:
                 self.is_connected = False
                 return None
             first = self._turns.popleft()
-            parts = self._following(first)
+            parts = self._take_joinable(first)
             self._changed.notify_all()
         if first.error is not None:
             raise first.error
@@ -336,7 +336,7 @@ class PrefetchingFeed:
         if error is not None:
             raise error
 
-    def _following(self, first: _Turn) -> list[FeedPart]:
+    def _take_joinable(self, first: _Turn) -> list[FeedPart]:
         """Remove the waiting parts that can be captured together with ``first``. Returns all their parts."""
         if first.part is None:
             return []

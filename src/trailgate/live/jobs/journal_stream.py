@@ -66,7 +66,7 @@ class TransactionBoundaries:
         if begin >= end or not self._capture.spans_messages:
             return end
         if self._known is None or self._known[:2] != (begin, end):
-            self._known = (begin, end, self._close(self._last_begun(begin, end), end))
+            self._known = (begin, end, self._close(self._last_unit_start(begin, end), end))
         return self._known[2]
 
     def last_within(self, begin: int, most: int, end: int) -> int:
@@ -85,7 +85,7 @@ class TransactionBoundaries:
             most *= 2
         return begin
 
-    def _last_begun(self, begin: int, end: int) -> int:
+    def _last_unit_start(self, begin: int, end: int) -> int:
         """Return the number of the message in [begin, end) at which the journal's last unit begins.
 
         Returns ``begin`` if no unit begins there. The search begins at the end and looks back
@@ -94,7 +94,7 @@ class TransactionBoundaries:
         size = LOOKED_AT
         while True:
             low = max(begin, end - size)
-            starts = self._begun(low, end, known=low == begin)
+            starts = self._unit_starts(low, end, known=low == begin)
             # Parsing from the middle cannot always tell whether its first message begins a unit, so
             # that one does not count.
             starts = starts if low == begin else starts[starts > low]
@@ -104,7 +104,7 @@ class TransactionBoundaries:
                 return begin
             size *= FACTOR
 
-    def _begun(self, begin: int, end: int, *, known: bool) -> Longs:
+    def _unit_starts(self, begin: int, end: int, *, known: bool) -> Longs:
         """Return the numbers of the journal's messages in [begin, end) at which a unit begins.
 
         ``known`` means that no unit is open before ``begin``; otherwise one may be.

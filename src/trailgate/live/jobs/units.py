@@ -132,7 +132,7 @@ class UnitResult:
 class UnitSorter:
     """Sorts the messages of parsed parts into units.
 
-    ``encoded`` encodes operations as trail records in advance (or returns None), and raises an
+    ``encode`` encodes operations as trail records in advance (or returns None), and raises an
     error if they cannot be encoded. With ``stop``, a bad message ends the run; otherwise its unit
     is quarantined. ``reason`` is the fault of a bad unit that was open when an earlier run ended,
     or None. A unit with more than ``limit`` bytes of messages is buffered in a file in ``folder``.
@@ -140,20 +140,20 @@ class UnitSorter:
 
     def __init__(
         self,
-        encoded: Callable[[ChangeBatch], EncodedTrail | None],
+        encode: Callable[[ChangeBatch], EncodedTrail | None],
         folder: Path,
         *,
         stop: bool,
         reason: str | None = None,
         limit: int = HELD_BYTES,
     ) -> None:
-        self._encoded, self._stop = encoded, stop
+        self._encode, self._stop = encode, stop
         self._folder, self._limit = folder, limit
         self._open = None if reason is None else self._unit(0, reason)
 
     def take(self, part: FeedPart, parsed: Parsed) -> UnitResult:
         """Sort a part of messages, and return the complete units, including buffered operations."""
-        encoded, blamed = encode_or_reject(self._encoded, parsed.batch, parsed.message)
+        encoded, blamed = encode_or_reject(self._encode, parsed.batch, parsed.message)
         problems = {problem.message: problem.error for problem in reversed(parsed.problems)}
         bad = {**blamed, **problems}
         for at, error in bad.items():
@@ -176,7 +176,7 @@ class UnitSorter:
         opened, self._open = self._open or self._unit(number), None
         if opened.reason is not None:
             return UnitResult((), (), number)
-        _, blamed = encode_or_reject(self._encoded, parsed.batch, parsed.message)
+        _, blamed = encode_or_reject(self._encode, parsed.batch, parsed.message)
         errors = [*(problem.error for problem in parsed.problems), *blamed.values()]
         if not errors:
             last: list[AppendedUnits] = [(parsed.batch, None)] if parsed.batch.rows else []
@@ -209,7 +209,7 @@ class UnitSorter:
         These are the operations before its unit. ``unit`` has the unit of each message.
         """
         blamed = 0 if at < 0 else int(unit[at])
-        number = self._number(part, unit, blamed)
+        number = self._first_number(part, unit, blamed)
         buffered: Iterable[AppendedUnits] = ()
         if blamed > 0 and self._open is not None:
             buffered = self._open.operations
@@ -218,7 +218,7 @@ class UnitSorter:
         complete: list[AppendedUnits] = [(parsed.batch.where(before), None)] if before.any() else []
         return UnitResult(chain(buffered, complete), (), number, error=error)
 
-    def _number(self, part: FeedPart, unit: Longs, number: int) -> int:
+    def _first_number(self, part: FeedPart, unit: Longs, number: int) -> int:
         """Return the number of the first message of a unit; ``number`` is the unit within the part."""
         if number == 0 and self._open is not None:
             return self.next_number(int(part.numbers[0]))

@@ -249,7 +249,7 @@ class SavedFile:
         self.size += self.stream.write(raw)
 
 
-def read_options(arguments: CommandArguments, *, comments: bool) -> SaveOptions:
+def read_save_options(arguments: CommandArguments, *, comments: bool) -> SaveOptions:
     """Parse the options of SAVE. Raises OptionError."""
     plain = arguments.plain
     if not plain:
@@ -276,7 +276,7 @@ def read_options(arguments: CommandArguments, *, comments: bool) -> SaveOptions:
 
 def save_records(session: LogdumpSession, arguments: CommandArguments) -> Iterator[Result]:
     """SAVE: write records to a new trail file, and report the result."""
-    options = read_options(arguments, comments=session.settings.save_comments)
+    options = read_save_options(arguments, comments=session.settings.save_comments)
     path = session.path(options.path)
     saved = save(session, options, path)
     yield NoteResult(

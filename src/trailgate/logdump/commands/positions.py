@@ -58,7 +58,7 @@ def _at_file_header(session: LogdumpSession) -> bool:
 def _records(session: LogdumpSession, count: int) -> Iterator[Result]:
     # at the end of the file, records may have been appended since it was opened
     if session.settings.forward and session.start >= session.trail.size:
-        session.trail.grown()
+        session.trail.refresh_size()
     suppressed = 0
     for chunk in chunks(session, SMALL):
         rows = selected_rows(session, session.filters.mask(chunk))[:count]
@@ -111,7 +111,7 @@ def set_position(session: LogdumpSession, arguments: CommandArguments) -> Iterat
     if word[:3] in ("FOR", "REV"):
         session.set(forward=word[:3] == "FOR")
     elif word in ("EOF", "LAST"):
-        trail.grown()
+        trail.refresh_size()
         last = trail.record_before(trail.size) if word == "LAST" else None
         session.position = trail.size if last is None else last
     elif word == "FIRST":
@@ -119,7 +119,7 @@ def set_position(session: LogdumpSession, arguments: CommandArguments) -> Iterat
     elif word:
         rba = read_number(word)
         # The file may have grown since it was opened, so look again before refusing.
-        if rba > trail.size and (not trail.grown() or rba > trail.size):
+        if rba > trail.size and (not trail.refresh_size() or rba > trail.size):
             raise OptionError(f"the file ends at RBA {trail.size}")
         session.position = rba
     direction = "forward" if session.settings.forward else "in reverse"
@@ -249,8 +249,8 @@ def _is_at_border(chunk: LogdumpChunk, border: int) -> Mask:
     ``border`` is FIRST or LAST.
     """
     indicator = chunk.view.indicator
-    # `apart` marks records that neither open nor end a transaction.
-    mask: Mask = ((indicator == border) | (indicator == ONLY_RECORD)) & ~chunk.apart
+    # `separate` marks records that neither open nor end a transaction.
+    mask: Mask = ((indicator == border) | (indicator == ONLY_RECORD)) & ~chunk.separate
     return mask
 
 

@@ -210,7 +210,7 @@ class SendingConnection(AmqpConnection):
         text = bytes(body).decode("utf-8", "replace") if is_binary else str(body)
         return ReceivedMessage(delivery, text, message.properties or {})
 
-    def answered(self, delivery: Any, what: str) -> Any:
+    def wait_for_outcome(self, delivery: Any, what: str) -> Any:
         """Wait until the AMQP broker has accepted or rejected a delivery, and return its answer.
 
         ``what`` names the delivery in errors. Raises BrokerError if it was rejected.
@@ -327,7 +327,7 @@ class AmqpSender(QueueSender):
         return False
 
     def _number_of(self, one: ReceivedMessage) -> int:
-        return self._number(one.body, one.properties.get(NUMBER))
+        return self._restart_number(one.body, one.properties.get(NUMBER))
 
     def _keep_latest(self) -> None:
         """Accept all restart messages but the latest, which removes them from the AMQP queue.
@@ -432,7 +432,7 @@ class AmqpSender(QueueSender):
         accepted = self._proton.Described(self._proton.ulong(0x24), [])
         delivery.local.data = [name, accepted]
         delivery.update(TRANSACTIONAL)
-        link.answered(new, "a restart message")
+        link.wait_for_outcome(new, "a restart message")
         ended = self._control(DISCHARGE, [name, False])
         self._send_and_wait(link.coordinator, ended, "the end of a transaction")
         delivery.settle()
@@ -502,7 +502,7 @@ class AmqpSender(QueueSender):
         """Send an AMQP message outside transactions, and return the broker's answer."""
         self._connected.wait_for_credit(to)
         delivery = to.send(message)
-        answer = self._connected.answered(delivery, what)
+        answer = self._connected.wait_for_outcome(delivery, what)
         delivery.settle()
         return answer
 

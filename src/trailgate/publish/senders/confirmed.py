@@ -70,7 +70,7 @@ class ConfirmedStompSender(StompSender):
 
     def open(self) -> str | None:
         """Lock the group by an exclusive queue, and read the position from RabbitMQ's restart queue; see ``Sender``."""
-        self._look()
+        self._detect_broker()
         if not self._confirms:
             return super().open()
         self._lock()
@@ -82,7 +82,7 @@ class ConfirmedStompSender(StompSender):
 
         The message is received and put back.
         """
-        self._look()
+        self._detect_broker()
         if not self._confirms:
             return super().read()
         self._connect()
@@ -122,7 +122,7 @@ class ConfirmedStompSender(StompSender):
     def _dialect(self) -> RestartDialect:
         return RestartDialect() if self._confirms else super()._dialect
 
-    def _look(self) -> None:
+    def _detect_broker(self) -> None:
         """Connect by STOMP to determine whether the broker is RabbitMQ. The next ``_connect`` uses the connection."""
         self.close()
         self._fresh = StompConnection(self._address)

@@ -90,10 +90,10 @@ class TopicNames:
     def _of_marks(self) -> str:
         text = self._template.substitute(schema="", table=MARKS)
         topic = self._clean(text if self.is_by_table else f"{text}.{MARKS}")
-        self._take(topic, EVENTS, "Publish with --option transactions=false, or to other topics")
+        self._reserve(topic, EVENTS, "Publish with --option transactions=false, or to other topics")
         return topic
 
-    def _take(self, topic: str, owner: str, hint: str) -> None:
+    def _reserve(self, topic: str, owner: str, hint: str) -> None:
         """Reserve a Kafka topic for its owner.
 
         Raises OptionError if the topic belongs to a different owner.
@@ -114,7 +114,7 @@ class TopicNames:
             raise OptionError(problem, hint="Publish to another topic")
         is_new = topic not in self._owners
         owner = self._owner(name, join_table_name(parts[:-1]))
-        self._take(topic, owner, "Publish them one by one, with --tables and --group")
+        self._reserve(topic, owner, "Publish them one by one, with --tables and --group")
         if is_new:
             self._first.append(name)
         self._known[name] = topic

@@ -101,7 +101,7 @@ class MessageFolder:
         self._fields = {name: fields[name] for name in fields if name not in RUN_FIELDS}
         return dict(self._fields)
 
-    def other(self) -> str | None:
+    def any_file(self) -> str | None:
         """Return the name of any file in the folder, except files whose names begin with a dot, or None.
 
         Raises OvertakenError if another run has published the file since the state was read.
@@ -239,7 +239,7 @@ def check_folder(folder: MessageFolder, source: str, form: Mapping[str, str]) ->
     """
     known = read_published(folder)
     # Files that no state mentions belong to something else.
-    other = None if known is not None and known.files else folder.other()
+    other = None if known is not None and known.files else folder.any_file()
     where = Where(source=folder.name)
     if known is None or not (known.files or other):  # no run has written a file
         if other:

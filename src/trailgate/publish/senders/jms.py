@@ -96,7 +96,7 @@ class QueueSender:
     def remember(self, tables: Iterable[str]) -> None:
         """Do nothing: messages to a queue have no topics; see ``tables``."""
 
-    def _number(self, text: str, number: object) -> int:
+    def _restart_number(self, text: str, number: object) -> int:
         """Return the number of a restart message from its body and its property ``NUMBER``.
 
         The first message of a group has an empty body and no number, which counts as 0. Raises

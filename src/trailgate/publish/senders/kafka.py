@@ -489,7 +489,7 @@ class KafkaSender:
             problem = "another run of this group has begun"
             return BrokerError(f"Kafka: {problem}: {reason.str()}", where=self._where)
         kind = BrokerRefusedError if refused else BrokerError
-        cause = "" if trouble.first is None else f" ({trouble.first})"
+        cause = "" if trouble.reason is None else f" ({trouble.reason})"
         return kind(f"Kafka: {reason.str()}{cause}", where=self._where, hint=trouble.hint)
 
 

@@ -226,7 +226,7 @@ class StompSender(QueueSender):
         own = {"transaction": f"t{self._count}"}
         acks_at_once = self._dialect.acks_at_once
         acks = [{"id": one["ack"], **({} if acks_at_once else own)} for one, _ in held]
-        number = 1 + max(self._number(text, one.get(NUMBER)) for one, text in held)
+        number = 1 + max(self._restart_number(text, one.get(NUMBER)) for one, text in held)
         self._connected.send("BEGIN", own)
         for part in parts:
             self._send_frames(self._frames(part, lambda _: own))
@@ -254,7 +254,7 @@ class StompSender(QueueSender):
 
     def _check_messages(self) -> None:
         """Sort the received restart messages by their numbers. Raises StorageError for a foreign message."""
-        self._messages.sort(key=lambda one: self._number(one[1], one[0].get(NUMBER)))
+        self._messages.sort(key=lambda one: self._restart_number(one[1], one[0].get(NUMBER)))
 
     def _keep_latest(self) -> None:
         """Acknowledge all restart messages but the latest, which a run killed after COMMIT may have left.
@@ -431,7 +431,7 @@ class StompSender(QueueSender):
         if not ended:
             raise self._connected.error(f"the queue {self._queue} cannot be browsed")
         for headers, body in found:
-            self._number(body, headers.get(NUMBER))
+            self._restart_number(body, headers.get(NUMBER))
         return [body for _, body in found]
 
     def _wait_for_release(self, seconds: float) -> bool:

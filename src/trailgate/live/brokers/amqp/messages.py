@@ -392,7 +392,7 @@ class _Fields:
         if not known.all():
             rows, strings = rows[known], strings.filter(pa.array(known))
         message = self._message[rows]
-        return [repeat_header(row.name, message, strings), row.lacking(message, self._count)]
+        return [repeat_header(row.name, message, strings), row.default_lines(message, self._count)]
 
     def _delivery_count(self) -> HeaderLines:
         """Build the JMSXDeliveryCount headers of AMQP messages. This delivery is counted too."""

@@ -127,7 +127,7 @@ class _Lines:
         rows = np.flatnonzero(~np.asarray(excluded, bool)[self._code])
         names = pa.array(self.distinct, pa.string()).take(pa.array(self._code[rows]))
         parts.append(HeaderLines(self.message[rows], names, self._values.take(pa.array(rows))))
-        parts += [row.lacking(self.of(row.stomp).messages, self.count) for row in JMS_HEADERS]
+        parts += [row.default_lines(self.of(row.stomp).messages, self.count) for row in JMS_HEADERS]
         parts.append(message_ids(self.values(NATIVE_ID) if dialect.id_tail else ids))
         return header_maps(parts, self.count)
 
