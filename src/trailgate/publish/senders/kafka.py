@@ -37,7 +37,6 @@ from trailgate.live.brokers.kafka import (
     import_kafka,
 )
 from trailgate.model.changes import DELETE
-from trailgate.publish.senders.destinations import TopicNames
 from trailgate.publish.senders.sender import (
     EXACTLY_ONCE,
     GROUP_HEADER,
@@ -46,6 +45,7 @@ from trailgate.publish.senders.sender import (
     OutgoingMessages,
     wait_and_log,
 )
+from trailgate.publish.senders.topics import TopicNames
 
 POSITIONS: Final = "trailgate-positions"
 CLEANUP: Final = "cleanup.policy"

@@ -21,8 +21,8 @@ from trailgate.messages.publishing import TRANSACTION, PublishOptions, WrittenMe
 from trailgate.model.changes import ChangeBatch
 from trailgate.model.transactions import count_rows_to_last_end
 from trailgate.publish.origins import MessageOrigins, OriginFinder
-from trailgate.publish.senders.destinations import TopicNames
 from trailgate.publish.senders.kafka import POSITIONS
+from trailgate.publish.senders.topics import TopicNames
 
 HEADER: Final = pa.struct([("key", pa.string()), ("value", pa.binary())])
 # The first four columns are those that Kafka's sink accepts.
