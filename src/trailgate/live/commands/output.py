@@ -19,7 +19,8 @@ from trailgate.errors import count_noun
 from trailgate.jobs.metrics import MetricsOutput, metrics_output
 from trailgate.live.jobs.feed import ConnectionState
 from trailgate.live.jobs.metrics import CaptureStatistics, Reporter, ReportOptions, format_metrics
-from trailgate.live.jobs.run import BatchReport, LiveCapture, RepairSummary
+from trailgate.live.jobs.repaired import RepairSummary
+from trailgate.live.jobs.run import BatchReport, LiveCapture
 from trailgate.terminal.layout import counts_table, format_age, print_rows
 from trailgate.terminal.live_view import (
     LiveView,
