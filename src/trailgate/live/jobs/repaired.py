@@ -91,7 +91,7 @@ def capture_repaired(
             raise StorageError("nothing was received into this trail", where=Where(source=prefix))
         known = _known(listed, position.repaired)
         fresh = [line for line in lines if line.position not in known]
-        # the digest recognises the same set of messages after an interruption
+        # the digest recognises the same messages, in the same order, after an interruption
         digest = hashlib.sha256("".join(line.position for line in fresh).encode()).hexdigest()
         if position.pending not in (None, digest):
             raise interruption_error(prefix)
