@@ -68,7 +68,7 @@ def _headers(message: Any) -> dict[str, str]:
         field = NAMES.get(row.amqp, row.amqp.replace("-", "_"))
         text = _FIELDS.get(field, _known)(getattr(message, field))
         if text is None:
-            text = row.absent
+            text = row.default
         if text is not None:
             found[row.name] = text
     native = properties.get(NATIVE_ID)

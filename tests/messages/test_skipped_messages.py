@@ -18,7 +18,8 @@ from received_messages import ListFeed
 from trailgate.cli.main import run
 from trailgate.errors import DecodeError
 from trailgate.formats.debezium.reader import TOMBSTONES
-from trailgate.live.jobs.run import BatchReport, LiveCapture, ReceiveOptions, capture_repaired
+from trailgate.live.jobs.repaired import capture_repaired
+from trailgate.live.jobs.run import BatchReport, LiveCapture, ReceiveOptions
 from trailgate.messages.problems import Problem
 from trailgate.messages.skipped import SkipReason, add_skipped, count_skipped, skipped_notes
 from trailgate.storage.live.appender import TrailAppender

@@ -106,8 +106,10 @@ class JmsOptions:
     """The options of the Spark format ``jms``: the journal, the broker that fills it, and the capture for its messages.
 
     ``address`` is None if another process fills the journal. Without a ``capture`` the rows are
-    messages. ``quarantine`` is the folder for bad messages; if it is None, a bad message stops the
-    stream.
+    messages; otherwise they are operations, and ``projection`` determines their columns.
+    ``quarantine`` is the folder for bad messages; if it is None, a bad message stops the stream.
+    ``most`` is the maximum number of messages in a batch, or None. ``split_bytes`` and
+    ``idle_seconds`` are described in ``OPTIONS``.
     """
 
     journal: Path
@@ -149,7 +151,7 @@ class JmsOptions:
 
     @property
     def message_ids(self) -> MessageIdRule | None:
-        """The rule for comparing message ids, or None if they are not compared."""
+        """The rule by which the Spark format ``jms`` compares message ids, or None if it does not."""
         return None if self.capture is None else MessageIdRule.of(self.capture.options)
 
     def schema(self) -> pa.Schema:
@@ -158,7 +160,11 @@ class JmsOptions:
 
 
 def _load(values: Mapping[str, Any]) -> LoadedCapture | None:
-    """Load the capture that turns messages into operations, or return None if no properties are given."""
+    """Load the capture of a ``jms`` stream, which turns messages into operations.
+
+    Returns None if no properties are given. Raises OptionError for an option that applies only to
+    operations.
+    """
     if values["properties"] is None and values["extract"] is None:
         for name in ("table", "columns", "on_error"):
             if values[name] is not None and values[name] != "stop":
@@ -204,7 +210,7 @@ def _address(values: Mapping[str, Any], connection: Mapping[str, str]) -> Broker
 
 
 def _is_login(address: BrokerAddress, values: Mapping[str, Any]) -> bool:
-    """Return whether an address contains the same user and password as the options, if these are set."""
+    """Return whether a broker address has the same user and password as the options, if these are set."""
     return all(
         values[name] in (None, stated)
         for name, stated in (("user", address.user), ("password", address.password))
@@ -213,7 +219,7 @@ def _is_login(address: BrokerAddress, values: Mapping[str, Any]) -> bool:
 
 @with_brief_errors
 class JmsStreamReader(PartitionReader, DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]  # pyspark's types are not followed
-    """A stream of the format ``jms``.
+    """A stream of the Spark format ``jms``.
 
     It reads a journal, and fills the journal if a broker is given.
     """
@@ -312,7 +318,7 @@ class JmsStreamReader(PartitionReader, DataSourceStreamReader, SupportsTriggerAv
             self._released = begin
 
     def _end(self, begin: int) -> int:
-        """Return the number after the last message that the stream may use now.
+        """Return the number after the last journal message that the stream may use now.
 
         Raises StorageError if the journal ends before ``begin``: it is not the stream's journal.
         """
@@ -331,7 +337,11 @@ class JmsStreamReader(PartitionReader, DataSourceStreamReader, SupportsTriggerAv
         return end
 
     def _cut(self, begin: int, end: int, most: int | None) -> int:
-        """Return the end of a batch within the available messages."""
+        """Return the end of a batch of journal messages within the available ones [begin, end).
+
+        ``most`` is the maximum number of messages, or None. A transaction with more messages is one
+        batch.
+        """
         if self._boundaries is None:
             return end if most is None else min(end, begin + most)
         if most is None:
@@ -340,7 +350,11 @@ class JmsStreamReader(PartitionReader, DataSourceStreamReader, SupportsTriggerAv
         return self._boundaries.last_within(begin, most, end)
 
     def _is_waiting(self) -> bool:
-        """Return whether to wait for more messages."""
+        """Return whether an empty batch of the journal should wait for more messages.
+
+        That is so with availableNow and a broker, until the broker has sent nothing for the option
+        idle_seconds.
+        """
         if not self._to_the_end or self._receiver is None:
             return False
         self._receiver.check()

@@ -2,5 +2,6 @@
 
 ``LogdumpSession`` (``session.py``) is the state of a session and runs command lines. The functions
 of ``logdump.commands`` yield results (``results.py``); ``result_output`` and ``record_output``
-format these as text in Logdump's form or as JSON.
+format these as text in Logdump's form or as JSON. ``Conversation`` (``conversation.py``) joins them
+for the command ``trailgate logdump``.
 """

@@ -81,12 +81,12 @@ def _answer(conversation: Conversation, line: str) -> None:
 
 
 def _asks_help(line: str) -> bool:
-    """Return whether a line asks for help, whose output is long enough for the pager."""
+    """Return whether a Logdump command line asks for help, whose output is long enough for the pager."""
     return line.split(maxsplit=1)[0].upper() in ("HELP", "?")
 
 
 def _quote(file: str) -> str:
-    """Quote a path for a command line if it contains separators of commands or words."""
+    """Quote the path of a trail file for Logdump's OPEN if it contains separators of commands or words."""
     if not set(file) & set(";'\""):
         return file
     return f"'{file}'" if '"' in file else f'"{file}"'
@@ -97,7 +97,7 @@ def _convert_type(stream: Iterable[str]) -> Iterator[str]:
 
 
 def _prompt(conversation: Conversation) -> Iterator[str]:
-    """Yield the lines typed at a terminal until the input ends."""
+    """Yield the Logdump command lines typed at a terminal until the input ends."""
     from trailgate.logdump.completion import make_completer
     from trailgate.terminal.standard_input import read_typed_lines
 

@@ -54,9 +54,9 @@ def _matching(prefix: str, words: Iterable[str]) -> Iterator[str]:
 
 
 def _paths(folder: str, typed: str) -> Iterator[str]:
-    """Yield the paths that begin with the typed text; folders end with a slash.
+    """Yield the paths that begin with the typed text, as completions; folders end with a slash.
 
-    Relative paths start at ``folder``.
+    Relative paths start at ``folder``, the session's folder.
     """
     beginning = typed.rpartition("/")[2]
     above = typed.removesuffix(beginning)
@@ -70,7 +70,7 @@ def _paths(folder: str, typed: str) -> Iterator[str]:
 
 
 def offered_words(session: LogdumpSession, command: LogdumpCommand, rest: str) -> Iterator[str]:
-    """Yield the words that may follow a command. ``rest`` is the text typed after its name.
+    """Yield the words that may follow a Logdump command. ``rest`` is the text typed after its name.
 
     The last, unfinished word is ignored; the caller compares it with the results.
     """
@@ -96,7 +96,11 @@ def offered_words(session: LogdumpSession, command: LogdumpCommand, rest: str) -
 
 
 def table_names(session: LogdumpSession) -> list[str]:
-    """Return the table names of the open file: those in its first metadata, and in its first records."""
+    """Return the table names of the open file that completion offers.
+
+    They are those in its first chunk of records, and those of table definitions that the session
+    has read before.
+    """
     if not session.is_open:
         return []
     trail = session.trail

@@ -1,4 +1,4 @@
-"""Connect a session to a terminal: read command lines, print results, and write both to the session's log."""
+"""Connect a Logdump session to a terminal: read command lines, print results, and write both to the session's log."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ class Conversation:
 
     @property
     def prompt(self) -> str:
-        """The prompt for the next command."""
+        """The prompt for the next command, such as ``Logdump 3 >``."""
         return f"Logdump {len(self.session.history) + 1} >"
 
     def answer(self, line: str) -> Iterator[str]:
-        """Run a command line, and yield the lines of its result."""
+        """Run a command line in the Logdump session, and yield the lines of its result."""
         self.edit = ""
         self._write_log(f"{self.prompt}{line}")
         for result in self.session.run(line):
@@ -63,7 +63,7 @@ class Conversation:
                 yield from text
 
     def close(self) -> None:
-        """Close the open trail file and the log of the session."""
+        """Close the Logdump session's trail file and its log."""
         self.session.close()
         if self.session.log is not None:
             self.session.log.close()

@@ -1,4 +1,4 @@
-"""COUNT: count records, bytes and record types of a file, chunk by chunk, in columns.
+"""Count records, bytes and record types of a trail file for COUNT, chunk by chunk, in columns.
 
 There are counts for all records, for each table, and for each interval of time. The largest
 transactions are stored too, for TRANSHIST. Memory use grows only with the number of tables and
@@ -41,7 +41,10 @@ _IN_TRANSACTIONS.setflags(write=False)
 
 @dataclass(frozen=True, slots=True)
 class RecordTally:
-    """COUNT's counts of all records, of one table, or of an interval of time."""
+    """COUNT's counts of all records, of one table, or of an interval of time.
+
+    ``name`` is the table's name, otherwise "". ``types`` has the number of records of each type.
+    """
 
     name: str
     records: int
@@ -79,14 +82,14 @@ class CountedColumns(NamedTuple):
 
 @dataclass(slots=True)
 class RecordSums:
-    """The sums of COUNT for a set of records, which grow chunk by chunk."""
+    """The sums of COUNT for a set of records, such as a table, which grow chunk by chunk."""
 
     data_bytes: int = 0
     befores: int = 0
     types: Counter[int] = field(default_factory=Counter)
 
     def tally(self, name: str, begin: int | None = None, end: int | None = None) -> RecordTally:
-        """Return the sums as a frozen value."""
+        """Return COUNT's sums as a frozen value. ``begin`` and ``end`` are times, if it is an interval."""
         records = self.types.total()
         named = {_label(code): count for code, count in sorted(self.types.items())}
         afters = records - self.befores
@@ -105,7 +108,8 @@ class RecordSums:
 class GroupedSums(Generic[Key]):
     """The sums of COUNT for each group of records, such as a table.
 
-    More than ``most`` groups mean that the file is damaged; OptionError is raised.
+    More than ``most`` groups mean that the file is damaged: OptionError is raised, and names the
+    groups by ``what``, such as "tables".
     """
 
     def __init__(self, most: int, what: str) -> None:
@@ -113,7 +117,7 @@ class GroupedSums(Generic[Key]):
         self.sums: dict[Key, RecordSums] = {}
 
     def add(self, groups: Longs, keys: Sequence[Key], counted: CountedColumns) -> None:
-        """Add records to the sums. ``keys[groups[i]]`` is the key of record i's group."""
+        """Add records to the sums of their groups. ``keys[groups[i]]`` is the key of record i's group."""
         size = len(keys)
         data = np.bincount(groups, counted.data, minlength=size)
         before = np.bincount(groups, counted.before, minlength=size)
@@ -142,9 +146,10 @@ def _label(code: int) -> str:
 
 
 class LargeTransactions:
-    """Collects the largest transactions (by bytes) that reach a limit of records or of bytes.
+    """Collects the largest transactions (by bytes) that reach a limit of records or of bytes, for TRANSHIST.
 
-    A transaction may span chunks: the last, unfinished one is stored in ``_open``.
+    At most ``keep`` of them are kept. A transaction may span chunks: the last, unfinished one is
+    stored in ``_open``.
     """
 
     def __init__(self, keep: int, records: int, data_bytes: int) -> None:
@@ -153,7 +158,7 @@ class LargeTransactions:
         self._open: LargeTransaction | None = None
 
     def add(self, chunk: LogdumpChunk, mask: Mask) -> None:
-        """Add the selected records of a chunk to their transactions."""
+        """Add the selected records of a chunk to their transactions, and keep the large ones."""
         numbers = chunk.numbers
         count = len(numbers.firsts) + 1
         # Element i counts transaction i of the chunk. Element BEFORE (0) counts the records that
@@ -179,7 +184,7 @@ class LargeTransactions:
         return _transaction(chunk, row, int(records[number]), int(data[number]))
 
     def found(self) -> tuple[LargeTransaction, ...]:
-        """Return the large transactions, largest first."""
+        """Return the large transactions that were kept, largest first."""
         self._finish()
         return tuple(entry[-1] for entry in sorted(self._heap, reverse=True))
 
@@ -190,7 +195,7 @@ class LargeTransactions:
         )
 
     def _finish(self) -> None:
-        """Store the open transaction if it is large."""
+        """Keep the open transaction if it is large. No more records follow it."""
         one, self._open = self._open, None
         if one and (one.records >= self._records or one.data_bytes >= self._bytes):
             self._keep_one(one)
@@ -209,7 +214,12 @@ def _transaction(chunk: LogdumpChunk, row: int, records: int, data: int) -> Larg
 
 
 class RecordCounter:
-    """Counts records for COUNT, chunk by chunk. The counts are available at any time."""
+    """Counts records for COUNT, chunk by chunk. The counts are available at any time.
+
+    ``suppressed`` is the number of records that were not selected. ``files`` is a sum over all
+    transactions: the number of different tables in each. ``minutes`` is the length of the
+    intervals, or None.
+    """
 
     def __init__(
         self, *, tables: bool, minutes: int | None, large: LargeTransactions | None = None
@@ -261,7 +271,10 @@ class RecordCounter:
         return tuple(sums.tally("", at * step, (at + 1) * step) for at, sums in found)
 
     def _add_transactions(self, chunk: LogdumpChunk, rows: Longs) -> None:
-        """Count transactions, and the number of different tables in each."""
+        """Count the chunk's transactions, and the number of different tables in each.
+
+        A transaction that began in an earlier chunk is not counted again.
+        """
         rows = rows[_IN_TRANSACTIONS[chunk.view.io_type[rows]]]
         if not len(rows):
             return

@@ -1,4 +1,4 @@
-"""The options of FILTER: each has names, a syntax, a help text, and a function that builds a test."""
+"""The options of Logdump's FILTER: each has names, a syntax, a help text, and a function that builds a test."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ COMPARED: Final = "[comparison] value"
 
 @dataclass(frozen=True, slots=True)
 class NamedValue:
-    """A name in a FILTER option, and the value to compare with.
+    """A name in an option of FILTER, such as a token's, and the value to compare with.
 
     Without a comparison, any value matches.
     """
@@ -53,10 +53,9 @@ class NamedValue:
 
 @dataclass(frozen=True, slots=True)
 class OptionArguments:
-    """The words after an option of FILTER, which commas divide into groups.
+    """The words after an option of FILTER, which commas divide into groups (``phrases``).
 
-    ``offset`` is the session's time zone and ``now`` the current time, by which times are
-    parsed.
+    ``offset`` is the session's time zone and ``now`` the current time, by which times are parsed.
     """
 
     phrases: tuple[tuple[str, ...], ...]
@@ -83,25 +82,28 @@ class OptionArguments:
             yield phrase
 
     def text(self) -> tuple[Comparison, str]:
-        """Return a comparison and the text to compare with."""
+        """Parse the words of a FILTER option: a comparison and the text to compare with."""
         compare, rest = read_comparison(self.words)
         return compare, " ".join(rest)
 
     def number(self, greatest: int = 2**64 - 1) -> tuple[Comparison, int]:
-        """Return a comparison and the number to compare with."""
+        """Parse the words of a FILTER option: a comparison and the number to compare with.
+
+        Raises OptionError if the number is above ``greatest``.
+        """
         compare, rest = read_comparison(self.words)
         if len(rest) != 1:
             raise OptionError(f"one number was expected, not {' '.join(rest)[:40]!r}")
         return compare, read_number(rest[0], 0, greatest)
 
     def name_and_value(self) -> NamedValue:
-        """Return a name and, if there is one, the value to compare with."""
+        """Parse the words of a FILTER option: a name and, if there is one, the value to compare with."""
         compare, rest = read_comparison(self.words, after_name=True)
         name = rest[0] if rest else self.words[0]
         return NamedValue(name, compare if rest[1:] else None, " ".join(rest[1:]))
 
     def time(self) -> int:
-        """Return a FILTER option's time in microseconds since 1970 UTC."""
+        """Parse the words of a FILTER option as a time in microseconds since 1970 UTC."""
         return read_time(" ".join(self.words), self.offset, self.now)
 
 
@@ -123,7 +125,7 @@ def transaction(offset: int) -> MakeTest:
 
 
 def image(arguments: OptionArguments) -> RecordTest:
-    """Build the test of FILTER IMAGE, for before or after images."""
+    """Build the test of FILTER IMAGE, which passes only before images, or only after images."""
     return filters.of_image(before=read_choice(" ".join(arguments.words), BEFORE))
 
 
@@ -157,9 +159,10 @@ def hex_digits(arguments: OptionArguments) -> RecordTest:
 
 
 def integer(width: int) -> MakeTest:
-    """Return a function that builds the FILTER test for a binary integer.
+    """Return a function that builds the test of FILTER INT16, INT32 or INT64.
 
-    Binary integers are big-endian in every trail.
+    The test passes records whose data contain a binary integer of ``width`` bytes, which is
+    big-endian in every trail.
     """
     bound = 1 << (8 * width)
 
@@ -174,7 +177,7 @@ def integer(width: int) -> MakeTest:
 
 
 def ggs_token(arguments: OptionArguments) -> RecordTest:
-    """Build the test of FILTER GGSTOKEN."""
+    """Build the test of FILTER GGSTOKEN, which passes records with a GGS token, or with a value of it."""
     wanted = arguments.name_and_value()
     code, compare, value = ggs_token_code(wanted.name), wanted.compare, wanted.value.encode()
 
@@ -192,7 +195,7 @@ def ggs_token(arguments: OptionArguments) -> RecordTest:
 
 
 def user_token(arguments: OptionArguments) -> RecordTest:
-    """Build the test of FILTER USERTOKEN."""
+    """Build the test of FILTER USERTOKEN, which passes records with a user token, or with a value of it."""
     wanted = arguments.name_and_value()
     name, compare, value = wanted.name.upper(), wanted.compare, wanted.value.encode()
 
@@ -214,7 +217,7 @@ def user_token(arguments: OptionArguments) -> RecordTest:
 
 
 def column(arguments: OptionArguments) -> RecordTest:
-    """Build the test of FILTER COLUMN."""
+    """Build the test of FILTER COLUMN, which passes records with a column, or with a value of it."""
     wanted = arguments.name_and_value()
     index, compare = read_number(wanted.name, 0, 0xFFFF), wanted.compare
     value = wanted.value.encode()
@@ -244,9 +247,11 @@ def column(arguments: OptionArguments) -> RecordTest:
 
 
 def column_strings(raw: bytes, order: str) -> list[bytes]:
-    """Return the strings that the bytes of a column may represent: counted text, plain text, a number.
+    """Return the texts that FILTER COLUMN compares: all that the bytes of a column may represent.
 
-    For example ``00 00 00 02 41 42`` is "AB" as counted text, and also the number 147778.
+    These are counted text, plain text, and a number. ``order`` is "big" or "little". For example
+    ``00 00 00 02 41 42`` is "AB" as counted text, and also the number 147778; the first two bytes
+    are the NULL indicator. A NULL is "NULL".
     """
     body = raw[2:]
     # the first two bytes are the NULL indicator
@@ -278,13 +283,16 @@ def system_key(arguments: OptionArguments) -> RecordTest:
 
 
 def indicator(arguments: OptionArguments) -> RecordTest:
-    """Build the test of FILTER TRANSIND."""
+    """Build the test of FILTER TRANSIND, which compares the transaction indicator of records."""
     compare, text = arguments.text()
     return filters.of_values(lambda chunk: chunk.view.indicator, compare, indicator_code(text))
 
 
 def header_field(name: str, greatest: int = 2**32 - 1) -> MakeTest:
-    """Return a function that builds the FILTER test of a number in the record header."""
+    """Return a function that builds a FILTER test of a number in the record header, such as UNDOFLAG.
+
+    ``name`` is the header's field.
+    """
     return lambda arguments: filters.of_field(name, *arguments.number(greatest))
 
 

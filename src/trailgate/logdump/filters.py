@@ -1,4 +1,4 @@
-"""Select records: tests that return a mask for a chunk, and the filters of a session built from them.
+"""Select records in Logdump: tests that return a mask for a chunk, and the session's filters built from them.
 
 A test is a function of a chunk of records that returns one boolean per record. A session has a list
 of filters that include records and a list that exclude; a record is shown if it matches the first
@@ -25,17 +25,17 @@ RecordTest = Callable[[LogdumpChunk], Mask]
 
 
 def any_of(tests: Sequence[RecordTest]) -> RecordTest:
-    """Combine tests: the result passes records that at least one of the tests passes."""
+    """Combine tests of records: the result passes records that at least one of the tests passes."""
     return lambda chunk: np.asarray(np.logical_or.reduce([test(chunk) for test in tests]))
 
 
 def all_of(tests: Sequence[RecordTest]) -> RecordTest:
-    """Combine tests: the result passes records that all of the tests pass."""
+    """Combine tests of records: the result passes records that all of the tests pass."""
     return lambda chunk: np.asarray(np.logical_and.reduce([test(chunk) for test in tests]))
 
 
 def of_types(codes: Sequence[int]) -> RecordTest:
-    """Build a test that passes records of these record types."""
+    """Build a Logdump test that passes records of these record types."""
     # a lookup table by type code, so that one indexing step tests all records of a chunk
     table = np.zeros(256, bool)
     table[list(codes)] = True
@@ -43,7 +43,7 @@ def of_types(codes: Sequence[int]) -> RecordTest:
 
 
 def of_names(patterns: Sequence[str]) -> RecordTest:
-    """Build a test that passes records of tables with these names.
+    """Build a Logdump test that passes records of tables with these names.
 
     Patterns may contain ``*`` and ``?``.
     """
@@ -57,29 +57,29 @@ def _is_named(pattern: str, chunk: LogdumpChunk) -> Mask:
 def of_values(
     values_of: Callable[[LogdumpChunk], Any], compare: Comparison, value: int
 ) -> RecordTest:
-    """Build a test that compares a column of a chunk with a number."""
+    """Build a Logdump test that compares a column of a chunk, one element per record, with a number."""
     return lambda chunk: np.asarray(compare(values_of(chunk), value), bool)
 
 
 def of_field(name: str, compare: Comparison, value: int) -> RecordTest:
-    """Build a test that compares a field of the record header with a number."""
+    """Build a Logdump test that compares a field of the record header with a number."""
     return of_values(lambda chunk: chunk.heads[name], compare, value)
 
 
 def of_time(compare: Comparison, value: int) -> RecordTest:
-    """Build a test that compares the IO time of records."""
+    """Build a Logdump test that compares the IO time of records with microseconds since 1970 UTC."""
     return of_values(lambda chunk: chunk.view.io_time, compare, value)
 
 
 def of_image(*, before: bool) -> RecordTest:
-    """Build a test that passes only before images, or only after images."""
+    """Build a Logdump test that passes only before images, or only after images."""
     return lambda chunk: chunk.view.is_before == before
 
 
 def of_bytes(needle: bytes, limits: DataByteRange, *, fold: bool = False) -> RecordTest:
-    """Build a test that passes records with bytes in a range of their data.
+    """Build a Logdump test that passes records whose data contain ``needle`` in a range of bytes.
 
-    ``fold`` ignores the case.
+    ``fold`` ignores the case of ASCII letters.
 
     The complete chunk is searched at once, and each match is then assigned to its record, because
     most records contain no match.
@@ -119,7 +119,7 @@ def of_bytes(needle: bytes, limits: DataByteRange, *, fold: bool = False) -> Rec
 
 
 class FilterSide(StrEnum):
-    """The two lists of filters: matching records are shown, or suppressed."""
+    """The two lists of a Logdump session's filters: matching records are shown, or suppressed."""
 
     INCLUDE = "include"
     EXCLUDE = "exclude"
@@ -127,7 +127,7 @@ class FilterSide(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RecordFilter:
-    """A filter of the session: its option, the text that was typed, and the test.
+    """A filter of a Logdump session: its option, the text that was typed, and the test.
 
     If ``joins``, all filters of the same option count as one, and a record passes if any of them
     matches.
@@ -143,15 +143,18 @@ class RecordFilter:
 class RecordFilterList:
     """The filters that include records, or the filters that exclude them.
 
-    A record matches the list if it matches all of the filters. Without ``match_all``, one is
-    enough.
+    A record matches the list if it matches all of the filters. Without ``match_all``, it matches if
+    it matches one of them.
     """
 
     filters: tuple[RecordFilter, ...] = ()
     match_all: bool = True
 
     def mask(self, chunk: LogdumpChunk) -> Mask:
-        """Return a mask of records that match the list, which must have at least one filter."""
+        """Return a mask of a chunk's records that match the list of filters.
+
+        The list must have at least one filter.
+        """
         # Filters of an option that joins share the key (option, -1), and their masks are combined
         # by or.
         masks: dict[tuple[str, int], Mask] = {}
@@ -174,11 +177,11 @@ class RecordFilters:
 
     @property
     def by_number(self) -> tuple[RecordFilter, ...]:
-        """The filters in the order of their numbers in FILTER SHOW."""
+        """The session's filters in the order of their numbers in FILTER SHOW."""
         return (*self.include.filters, *self.exclude.filters)
 
     def side(self, side: FilterSide) -> RecordFilterList:
-        """Return the list of filters that include, or that exclude."""
+        """Return the list of the session's filters that include, or that exclude."""
         return self.include if side is FilterSide.INCLUDE else self.exclude
 
     def mask(self, chunk: LogdumpChunk) -> Mask:
@@ -193,7 +196,7 @@ class RecordFilters:
         return shown
 
     def with_filter(self, side: FilterSide, one: RecordFilter) -> RecordFilters:
-        """Return the filters with one more on a side, and switch filtering on."""
+        """Return the session's filters with one more on a side, and switch filtering on."""
         longer = (*self.side(side).filters, one)
         return replace(self._with(side, filters=longer), enabled=True)
 
@@ -211,10 +214,11 @@ class RecordFilters:
         return replace(self, exclude=changed)
 
     def clear(self, what: str) -> RecordFilters:
-        """Return the filters without those that ``what`` names.
+        """Return the session's filters without those that ``what`` names.
 
         ``what`` is the number of a filter in FILTER SHOW, an option (which removes all its filters,
-        for example "RECTYPE"), or "ALL". Raises OptionError if there is no such filter.
+        for example "RECTYPE"), or "ALL", which also switches filtering off. Raises OptionError if
+        there is no such filter.
         """
         if what.upper() == "ALL":
             return RecordFilters()

@@ -1,4 +1,4 @@
-"""Read one trail file for a session: records in chunks, forward and backward from any offset.
+"""Read one trail file for a Logdump session: records in chunks, forward and backward from any offset.
 
 A chunk is a few megabytes of records with headers, names, tokens and transactions as columns. All
 its records have valid framing and a readable fixed header; it ends before the first other record.
@@ -87,12 +87,15 @@ class ChunkNames:
 
     @cached_property
     def present_codes(self) -> list[int]:
-        """The codes of the table names that occur in the chunk."""
+        """The codes of the table names that occur in the chunk, ascending."""
         return [int(code) for code in np.unique(self.codes)]
 
 
 def name_matcher(pattern: str, *, fold: bool = True) -> Callable[[str], bool]:
-    """Return a function that tests whether a table name matches a pattern with ``*`` and ``?``."""
+    """Return a function that tests whether a table or file name matches a pattern with ``*`` and ``?``.
+
+    ``fold`` ignores the case.
+    """
     # Square brackets are not wildcards in Logdump.
     compiled = compile_pattern(translate(pattern.replace("[", "[[]")), IGNORECASE if fold else 0)
     return lambda text: compiled.match(text) is not None
@@ -100,11 +103,11 @@ def name_matcher(pattern: str, *, fold: bool = True) -> Callable[[str], bool]:
 
 @dataclass(frozen=True, slots=True)
 class TransactionNumbers:
-    """The transaction numbers of a chunk's records.
+    """The transaction numbers of a chunk's records: ``number[i]`` is that of record i.
 
     Number 0 (BEFORE) is the transaction that began before these records. ``open`` is the number of
     the transaction that is open after them, or NONE. ``firsts[n - 1]`` is the first record of
-    transaction n. ``orphan`` marks transactions whose beginning is missing.
+    transaction n, and ``orphan[n - 1]`` states whether the beginning of transaction n is missing.
     """
 
     number: Longs
@@ -113,16 +116,17 @@ class TransactionNumbers:
     orphan: Mask
 
 
-def number_transactions(indicator: Octets, apart: Mask) -> TransactionNumbers:
-    """Assign each of consecutive records the number of its transaction.
+def number_transactions(indicator: Octets, separate: Mask) -> TransactionNumbers:
+    """Assign each of consecutive records the number of its transaction, as Logdump counts.
 
-    ``apart`` marks separate records, such as metadata: each counts as a transaction of its own.
+    ``indicator`` are their transaction indicators. ``separate`` marks records such as
+    metadata: each counts as a transaction of its own.
 
     The result does not depend on how records are cut into chunks: a record that continues a
     transaction although none is open is an orphan, wherever it is.
     """
-    found = follow(indicator_marks(indicator, apart | (indicator > ONLY_RECORD)), is_open=True)
-    begins = found.starts | (apart & (indicator == ONLY_RECORD))
+    found = follow(indicator_marks(indicator, separate | (indicator > ONLY_RECORD)), is_open=True)
+    begins = found.starts | (separate & (indicator == ONLY_RECORD))
     # ``combined`` counts transactions and records outside of them together, so that the latter get
     # numbers too. ``of_transaction`` translates the numbers of follow(), which counts transactions
     # only.
@@ -137,8 +141,8 @@ def number_transactions(indicator: Octets, apart: Mask) -> TransactionNumbers:
 def opening_row(numbers: TransactionNumbers) -> int | None:
     """Return the row of the record that began the transaction that is open after the last record.
 
-    Returns ``NONE`` (a number) if no transaction is open, and None if the transaction began before
-    these records.
+    Returns ``NONE`` (a number) if no transaction is open, or if the open one has no beginning
+    (orphan). Returns None if the transaction began before these records.
     """
     if numbers.open == BEFORE:
         return None
@@ -148,10 +152,10 @@ def opening_row(numbers: TransactionNumbers) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class ChunkTransactions:
-    """TRANID and LOGCSN of a chunk's transactions. ``number[i]`` is the index in ``ids`` for record i.
+    """TRANID and LOGCSN of a chunk's transactions: ``ids[number[i]]`` are those of record i.
 
     Number 0 is the transaction that began before the records. ``last`` has the ids of the
-    transaction that is open after them.
+    transaction that is open after them. Unknown ids are b"".
     """
 
     number: Longs
@@ -166,7 +170,10 @@ class ChunkTransactions:
 
 
 def token_payloads(source: TrailBytes, areas: Spans, code: int) -> list[bytes]:
-    """Return the payload of the first token with an id in each record's token area, or b"" if it has none."""
+    """Return the payload of each record's first token with the id ``code``, or b"" if it has none.
+
+    ``areas`` are the spans of the records' tokens.
+    """
     spans = find_token(source, areas, code).spans
     present = spans.starts >= 0
     # an area without the token gets the empty span 0:0
@@ -177,11 +184,14 @@ def token_payloads(source: TrailBytes, areas: Spans, code: int) -> list[bytes]:
 
 @dataclass(frozen=True)
 class LogdumpChunk:
-    """Consecutive records of a file, in bytes that start at the file's offset ``source.base``."""
+    """Consecutive records of an open trail, in bytes that start at the file's offset ``source.base``.
+
+    ``view`` has the header fields and spans of the records, and ``trail`` is the open trail.
+    """
 
     source: TrailBytes
     view: RecordColumns
-    around: OpenTrail
+    trail: OpenTrail
 
     def __len__(self) -> int:
         return len(self.view)
@@ -201,7 +211,7 @@ class LogdumpChunk:
         """The table names of the chunk's records."""
         named = find_names(self.source, self.view)
         by_index = any(isinstance(name, int) for name in named.names)
-        known = self.around.tables(self.end).tables if by_index else {}
+        known = self.trail.tables(self.end).tables if by_index else {}
         # A table whose definition is not in the file is named by its index.
         strings = named.strings(lambda i: known[i].name if i in known else f"(table {i})")
         return ChunkNames(named.codes, [text or "" for text in strings])
@@ -217,7 +227,7 @@ class LogdumpChunk:
         return describe_damage(self.source, one).get(0, "")
 
     @cached_property
-    def apart(self) -> Mask:
+    def separate(self) -> Mask:
         """A mask of the chunk's separate records, such as metadata, DDL and comments.
 
         They may be between the records of a transaction, but do not belong to it.
@@ -228,7 +238,7 @@ class LogdumpChunk:
     @cached_property
     def numbers(self) -> TransactionNumbers:
         """The transaction number of each record in the chunk."""
-        return number_transactions(self.view.indicator, self.apart)
+        return number_transactions(self.view.indicator, self.separate)
 
     @cached_property
     def transactions(self) -> ChunkTransactions:
@@ -243,7 +253,7 @@ class LogdumpChunk:
         before = UNKNOWN
         if numbers.open == BEFORE or (numbers.number == BEFORE).any():
             offset = self.source.base + int(self.view.offsets[0])
-            before = self.around.transaction_before(offset)
+            before = self.trail.transaction_before(offset)
         all_ids = (before, *ids)
         last = UNKNOWN if numbers.open == NONE else all_ids[numbers.open]
         return ChunkTransactions(numbers.number, all_ids, last)
@@ -252,9 +262,10 @@ class LogdumpChunk:
 def readable_records(
     source: TrailBytes, view: RecordColumns, *, back: bool = False
 ) -> tuple[RecordColumns, DecodeError | None]:
-    """Return the records before the first unreadable header, and the error of that header.
+    """Return the records of a chunk before the first unreadable header, and the error of that header.
 
-    With ``back``, return the records after the last unreadable header.
+    With ``back``, return the records after the last unreadable header. The error is None if all are
+    readable.
     """
     if view.readable.all():
         return view, None
@@ -278,12 +289,12 @@ class OpenTrail:
         self._open_transaction = (-1, UNKNOWN)
 
     def close(self) -> None:
-        """Close the trail file."""
+        """Close the trail file that the Logdump session has open."""
         self._reader.close()
 
     @property
     def size(self) -> int:
-        """The size of the file when it was last opened or checked by ``grown``."""
+        """The size of the file when it was last opened or checked by ``refresh_size``."""
         return self._reader.file.size
 
     @property
@@ -291,8 +302,8 @@ class OpenTrail:
         """One sentence if the file is empty or does not have the size in its header, otherwise none."""
         return describe_wrong_size(self._reader)
 
-    def grown(self) -> bool:
-        """Check the file's size again. Returns True if the file has grown since it was last checked."""
+    def refresh_size(self) -> bool:
+        """Check the open trail file's size again. Returns True if it has grown since it was last checked."""
         now = find_single_file(self.path)
         if now.size <= self.size:
             return False
@@ -301,7 +312,7 @@ class OpenTrail:
         return True
 
     def read(self, offset: int, size: int) -> Octets:
-        """Return up to ``size`` bytes of the trail file from an offset."""
+        """Return up to ``size`` bytes of the open trail file from an offset."""
         return self._reader.read(offset, size)
 
     @cached_property
@@ -336,9 +347,9 @@ class OpenTrail:
                 return 0, order
 
     def forward(self, offset: int, size: int = CHUNK) -> Iterator[LogdumpChunk]:
-        """Yield the records of the file from an offset on, in chunks.
+        """Yield the records of the open trail from an offset on, in chunks.
 
-        Raises DecodeError at the first bad record.
+        The first chunk has about ``size`` bytes. Raises DecodeError at the first bad record.
         """
         while offset < self.size:
             data = self.read(offset, size)
@@ -359,7 +370,7 @@ class OpenTrail:
             offset, size = chunk.end, CHUNK
 
     def _check_unfinished(self, offset: int) -> None:
-        """Raise DecodeError if the incomplete record at an offset is damaged.
+        """Raise DecodeError if the incomplete record at an offset of the open trail is damaged.
 
         If good records follow, it is not still being written: its length is wrong.
         """
@@ -369,9 +380,10 @@ class OpenTrail:
             raise DecodeError(unreadable.sentence, where=where, hint=FORWARD)
 
     def backward(self, offset: int, size: int = CHUNK) -> Iterator[LogdumpChunk]:
-        """Yield the records of the file before an offset: the last chunk first, each chunk in ascending order.
+        """Yield the records of the open trail before an offset: the last chunk first, each in ascending order.
 
-        Raises DecodeError at the first bad record, after yielding the good ones that follow it.
+        The first chunk has about ``size`` bytes. Raises DecodeError at the first bad record, after
+        yielding the good ones that follow it.
         """
         while offset > self.header_length:
             # At least one complete record must fit before ``place``.
@@ -393,7 +405,7 @@ class OpenTrail:
                 raise problem.with_place(source=self.path)
 
     def record(self, chunk: LogdumpChunk, row: int) -> TrailRecord:
-        """Decode one record of a Logdump chunk."""
+        """Decode one complete record of a Logdump chunk."""
         offset = int(chunk.view.offsets[row])
         try:
             return decode_record(
@@ -403,7 +415,10 @@ class OpenTrail:
             raise error.with_place(source=self.path) from None
 
     def good_record_from(self, place: int) -> int | None:
-        """Return the offset of the first readable record at or after ``place``, or None if there is none."""
+        """Return the offset of the open trail's first readable record at or after ``place``.
+
+        Returns None if there is none.
+        """
         offset = self._framed_from(place)
         while offset is not None and not self._readable(offset):
             offset = self._framed_from(offset + 1)
@@ -420,7 +435,10 @@ class OpenTrail:
         return None
 
     def record_before(self, offset: int) -> int | None:
-        """Return the offset of the nearest readable record before an offset, or None if there is none."""
+        """Return the offset of the open trail's last readable record before an offset.
+
+        Returns None if there is none.
+        """
         stop = min(offset, self.size)
         while stop > self.header_length:
             base = max(self.header_length, stop - SEARCH)
@@ -435,7 +453,11 @@ class OpenTrail:
         return None
 
     def tables(self, until: int) -> TrailTables:
-        """Return the tables that metadata records before an offset of the file define."""
+        """Return the tables that metadata records before an offset of the open trail define.
+
+        If the session has read further before, later definitions are included too, and replace
+        earlier ones with the same index.
+        """
         until = min(until, self.size)
         for data, offset, base in self._metadata(self._tables_until, until):
             try:
@@ -447,13 +469,16 @@ class OpenTrail:
         return self._tables
 
     def metadata_records(self, until: int) -> Iterator[bytes]:
-        """Yield the bytes of the metadata records before an offset."""
+        """Yield the bytes of the open trail's metadata records before an offset."""
         for data, offset, _ in self._metadata(0, until):
             length = read_record_length(data, offset, self.order) or 0
             yield data[offset : offset + length].tobytes()
 
     def _metadata(self, start: int, until: int) -> Iterator[tuple[Octets, int, int]]:
-        """Yield each metadata record: a buffer, the record's offset in it, and the buffer's offset in the file."""
+        """Find the open trail's metadata records between two offsets.
+
+        Yields for each a buffer, the record's offset in it, and the buffer's offset in the file.
+        """
         until = min(until, self.size)
         for place in range(max(start, self.header_length), until, CHUNK):
             # a record belongs to the piece in which it starts; the overlap completes it
@@ -464,7 +489,7 @@ class OpenTrail:
                     yield data, offset, place
 
     def transaction_before(self, offset: int) -> tuple[bytes, bytes]:
-        """Return TRANID and LOGCSN of the transaction that is open at an offset.
+        """Return TRANID and LOGCSN of the transaction that is open at an offset of the trail.
 
         Both are b"" if no transaction is open or its first record cannot be read.
         """
@@ -484,7 +509,11 @@ class OpenTrail:
         return UNKNOWN
 
     def _sound(self, data: Octets, offset: int) -> tuple[LogdumpChunk, DecodeError | None]:
-        """Return the valid records at the start of the data, and the error at which they end, if any."""
+        """Return the valid records at the start of some bytes of the open trail, as a chunk.
+
+        Also returns the error at which they end, or None. ``offset`` is that of the bytes in the
+        file.
+        """
         places, error = find_records_until_damage(data, self.order)
         source = wrap_trail_bytes(data, offset, self.order)
         view, problem = readable_records(source, view_records(source, places))
@@ -494,13 +523,12 @@ class OpenTrail:
         return LogdumpChunk(source, view, self), problem
 
     def _chain_back(self, data: Octets, base: int) -> tuple[list[int], DecodeError | None]:
-        """Follow the trailers backward from the end of the data.
+        """Find the records at the end of some bytes of the open trail, by following trailers backward.
 
-        Return the records' offsets, last record first.
-
-        Each record ends with a trailer that contains its length. Also returns the error that ended
-        the chain, if any. Unless the data begin at the file header, the chain may stop up to
-        LONGEST bytes after their start, because the record there may begin earlier.
+        Each record ends with a trailer that contains its length. Returns the records' offsets in
+        the bytes, last record first, and the error that ended the chain, or None. Unless the data
+        begin at the file header, the chain may stop up to LONGEST bytes after their start, because
+        the record there may begin earlier.
         """
         raw = data.tobytes()
         places: list[int] = []
@@ -542,6 +570,6 @@ def next_path(path: str) -> str | None:
 
 
 def file_exists(path: str) -> bool:
-    """Return whether a trail file exists at a path."""
+    """Return whether a file exists at a trail file's path, local or in a store."""
     store, place = locate(path)
     return bool(store.get_file_info(place).type == fs.FileType.File)

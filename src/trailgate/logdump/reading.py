@@ -1,7 +1,7 @@
-"""Read records of the open file and turn them into results, while moving the session's position.
+"""Read records of a Logdump session's open file and turn them into results, while moving its position.
 
-``chunks`` reads from the position in the session's direction; ``find_record`` shows the next record that
-passes a test; ``show_record`` and ``show_file_header`` add names and settings to a record or
+``chunks`` reads from the position in the session's direction; ``find_record`` shows the next record
+that passes a test; ``show_record`` and ``show_file_header`` add names and settings to a record or
 header.
 """
 
@@ -29,7 +29,7 @@ from trailgate.trail.records.table_metadata import MetadataType
 
 
 def show_record(session: LogdumpSession, chunk: LogdumpChunk, row: int) -> ShownRecord:
-    """Build the result that prints a record, and move the session past it."""
+    """Build the Logdump result that prints a record, and move the session past it."""
     record = session.trail.record(chunk, row)
     forward = session.settings.forward
     session.current = record.offset
@@ -43,7 +43,10 @@ def show_record(session: LogdumpSession, chunk: LogdumpChunk, row: int) -> Shown
 
 
 def show_file_header(session: LogdumpSession) -> ShownHeader:
-    """Build the result that prints the file header, and move the session to the first record."""
+    """Build the Logdump result that prints the file header, and move the session to the first record.
+
+    Raises OptionError if the file has no readable header.
+    """
     trail = session.trail
     if not trail.header_length:
         raise OptionError("this file has no header that can be read")
@@ -58,7 +61,7 @@ def show_file_header(session: LogdumpSession) -> ShownHeader:
 
 
 def _name(session: LogdumpSession, record: TrailRecord) -> ShownRecord:
-    """Add the names of the record's table and partition."""
+    """Build the Logdump result of a record, with the names of its table and partition."""
     index, name, settings = record.table_index, record.name or "", session.settings
     metadata = record.io_type == IO_METADATA
     if index is None and not metadata:
@@ -78,7 +81,10 @@ def _name(session: LogdumpSession, record: TrailRecord) -> ShownRecord:
 
 
 def chunks(session: LogdumpSession, size: int = CHUNK) -> Iterator[LogdumpChunk]:
-    """Yield records from the session's position in its direction, and move the session with them."""
+    """Yield chunks of records from the session's position in its direction, and move the session.
+
+    The session is moved past a chunk only when the next one is requested.
+    """
     session.position = session.start
     if session.settings.forward:
         for chunk in session.trail.forward(session.position, size):
@@ -91,18 +97,21 @@ def chunks(session: LogdumpSession, size: int = CHUNK) -> Iterator[LogdumpChunk]
 
 
 def rba_of(chunk: LogdumpChunk, row: int) -> int:
-    """Return the offset in the file of a chunk's record."""
+    """Return the RBA of a chunk's record, which is its offset in the trail file."""
     return chunk.source.base + int(chunk.view.offsets[row])
 
 
 def selected_rows(session: LogdumpSession, mask: Mask) -> list[int]:
-    """Return the selected rows of a chunk, in the session's direction."""
+    """Return the selected rows of a Logdump chunk, in the session's direction."""
     rows: list[int] = np.flatnonzero(mask).tolist()
     return rows if session.settings.forward else rows[::-1]
 
 
 def find_record(session: LogdumpSession, test: RecordTest) -> Iterator[Result]:
-    """Yield the next record that passes the test and the filters, and move the session past it."""
+    """Yield the next record that passes the test and the session's filters, and move past it.
+
+    If there is none, yields a note about the end of the file.
+    """
     scanned = 0
     for chunk in chunks(session, SMALL):
         rows = selected_rows(session, test(chunk) & session.filters.mask(chunk))

@@ -1,9 +1,9 @@
 """Format a record as Logdump prints it, and as values for JSON.
 
-The text has the header, the first lines, the data, the columns and the tokens, as far as the
-settings show them. A metadata record is printed with its table definition: with all attributes, as
-Defgen writes it, or as SQL. JSON contains everything, whatever the settings. Bytes are printed like
-this::
+The text has the header; the lines with time, type, table and image; the data, the columns and the
+tokens, as far as the settings show them. A metadata record is printed with its table definition:
+with all attributes, as Defgen writes it, or as SQL. JSON contains everything, whatever the
+settings. Bytes are printed like this::
 
      0000 0004 4a6f 686e 0001 0004 0000 0007           | ....John........
 """
@@ -99,7 +99,7 @@ def dump(
 
 
 def visible(raw: bytes, charset: DumpCharset = DumpCharset.ASCII) -> str:
-    """Format bytes as text, with a dot for each character that is not printable ASCII."""
+    """Format bytes as the text beside a Logdump dump, with a dot for each character outside printable ASCII."""
     text = raw.decode(charset.value)
     return "".join(letter if " " <= letter <= "~" else "." for letter in text)
 
@@ -343,18 +343,18 @@ def _image_lines(image: RecordImage, shown: ShownRecord, *, key: bool) -> Iterat
 
 
 def _column_head(column: ColumnBytes) -> str:
-    """Return the line before the bytes of a column."""
+    """Return Logdump's line before the bytes of a column."""
     size = len(column.raw)
     return f"Column {column.index:>5} (x{column.index:04x}), Len {size:>5} (x{size:04x})"
 
 
 def _key_head(column: ColumnBytes) -> str:
-    """Return the line before the bytes of a key column in the record of a key update."""
+    """Return Logdump's line before the bytes of a key column in the record of a key update."""
     return _column_head(column).replace("Column", "KeyCol")
 
 
 def _new_head(column: ColumnBytes) -> str:
-    """Return the line before the bytes of a column, in the form of Logdump 21.3 (trail format §19)."""
+    """Return the line before the bytes of a column in the form of Logdump 21.3 (trail format §19)."""
     size = len(column.raw)
     return f"Column {column.index} (0x{column.index:04x}), Length {size} (0x{size:04x})."
 
@@ -383,7 +383,7 @@ def _user_lines(raw: bytes, display: DisplayLevel, charset: DumpCharset) -> Iter
 
 
 def token_head(code: int, name: str, info: int, length: int) -> str:
-    """Format the line before the bytes of a record's token."""
+    """Format Logdump's line before the bytes of a record's token."""
     letter = visible(bytes((code,)))
     return f"TokenID x{code:02x} '{letter}' {name:<16} Info x{info:02x}  Length {length:>4}"
 

@@ -1,4 +1,4 @@
-"""Format results as text in Logdump's form, and as JSON values.
+"""Format the results of Logdump commands as text in Logdump's form, and as JSON values.
 
 ``FORMS`` has one row for each type of result.
 """
@@ -56,7 +56,7 @@ FIELD_NAMES: Final = {
 
 
 def text_lines(result: Result) -> Iterator[str]:
-    """Yield the lines of a command's result, with control characters escaped."""
+    """Yield the lines of a Logdump command's result, with control characters escaped."""
     _, form, _ = FORMS[type(result)]
     # bytes of a damaged trail must not reach the terminal as control codes
     for line in form(result):
@@ -180,7 +180,10 @@ def _large(counts: CountResult) -> Iterator[str]:
 
 
 def json_values(result: Result) -> Values:
-    """Convert a command's result to a dictionary of plain values that starts with the type of the result."""
+    """Convert a Logdump command's result to a dictionary of plain values for JSON.
+
+    Its first entry, ``result``, is the name of the result's type.
+    """
     name, _, values = FORMS[type(result)]
     return {"result": name, **values(result)}
 
@@ -212,7 +215,7 @@ def _header_values(header: ShownHeader) -> Values:
 
 
 def _plain(value: Any) -> Any:
-    """Convert a value for JSON: bytes to hex, a byte order to its name."""
+    """Convert a value of a Logdump result for JSON: bytes to hex, a byte order to its name."""
     if isinstance(value, Mapping):
         return {key: _plain(inner) for key, inner in value.items()}
     if isinstance(value, bytes):

@@ -1,4 +1,4 @@
-"""The settings of a session, and the results of commands, as frozen values.
+"""The settings of a Logdump session, and the results of its commands, as frozen values.
 
 Each result contains the settings at the time when it was created. ``result_output`` formats results
 as text or JSON.
@@ -25,7 +25,7 @@ TRANS_BYTES: Final = 10_000
 
 
 class DisplayLevel(StrEnum):
-    """A level of detail: how much of tokens, headers and similar parts is shown."""
+    """A level of detail of Logdump's output: how much of tokens, headers and similar parts is shown."""
 
     OFF = "off"
     ON = "on"
@@ -33,7 +33,7 @@ class DisplayLevel(StrEnum):
 
 
 class DetailLevel(StrEnum):
-    """A level of detail: how much of a record's columns is shown."""
+    """A level of detail of Logdump's output: how much of a record's columns is shown."""
 
     OFF = "off"
     ON = "on"
@@ -41,7 +41,7 @@ class DetailLevel(StrEnum):
 
 
 class MetadataForm(StrEnum):
-    """The form in which a table definition in a trail is shown."""
+    """The form in which Logdump shows a table definition of a trail."""
 
     DETAIL = "detail"
     DEFGEN = "defgenformat"
@@ -51,7 +51,7 @@ class MetadataForm(StrEnum):
 
 
 class DumpCharset(Enum):
-    """The character set of the text beside the hex digits of a dump."""
+    """The character set of the text beside the hex digits of a Logdump dump."""
 
     ASCII = "latin-1"
     EBCDIC = "cp037"
@@ -59,7 +59,7 @@ class DumpCharset(Enum):
 
 @dataclass(frozen=True, slots=True)
 class LogdumpSettings:
-    """All settings of a session, with their defaults."""
+    """All settings of a Logdump session, with their defaults (``commands/settings.py`` describes them)."""
 
     ghdr: bool = False
     detail: DetailLevel = DetailLevel.OFF
@@ -132,7 +132,12 @@ class ShownBytes:
 
 @dataclass(frozen=True, slots=True)
 class CountResult:
-    """A result of a Logdump command: the counts of COUNT for a file."""
+    """A result of a Logdump command: the counts of COUNT for a file.
+
+    The records between the offsets ``start`` and ``end`` were read. ``suppressed`` is the number of
+    records that filters or options of COUNT exclude. ``files_in_transactions`` is a sum over all
+    transactions: the number of different tables in each.
+    """
 
     path: str
     start: int
@@ -151,7 +156,10 @@ class CountResult:
 
 @dataclass(frozen=True, slots=True)
 class ListingResult:
-    """A result of a Logdump command: rows of names and values under a title, with ``colon`` between them."""
+    """A result of a Logdump command: rows of names and values under a title.
+
+    ``colon`` is printed between a name and its value.
+    """
 
     title: str
     rows: tuple[tuple[str, str], ...]

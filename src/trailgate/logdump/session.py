@@ -1,4 +1,8 @@
-"""The state of a Logdump session, and how it finds and runs commands."""
+"""The state of a Logdump session, and how it finds and runs commands.
+
+A command is a row: names, help, and a function that takes the session and yields results
+(``results.py``). The module has no commands of its own: ``Conversation`` passes them.
+"""
 
 from __future__ import annotations
 
@@ -39,14 +43,16 @@ class LogdumpCommand(NamedTuple):
 
     @property
     def keywords(self) -> tuple[str, ...]:
-        """The words that may follow: the options, or the capitalised words of the syntax."""
+        """The words that may follow the Logdump command: its options, or the capitalised words of its syntax."""
         return self.options or tuple(dict.fromkeys(KEYWORD.findall(self.arguments)))
 
 
 class LogdumpSession:
     """The state of a Logdump session.
 
-    ``commands`` has each command under all of its names; ``now`` is the clock.
+    ``commands`` has each command under all of its names; ``now`` is the clock. ``folder`` is the
+    folder at which typed paths start. ``depth`` is the number of nested commands that run others,
+    such as OBEY. ``log`` is the file to which the session is logged, or None.
     """
 
     def __init__(self, commands: Mapping[str, LogdumpCommand], now: Callable[[], datetime]) -> None:
@@ -76,14 +82,14 @@ class LogdumpSession:
 
     @property
     def start(self) -> int:
-        """The RBA of the next record.
+        """The RBA at which the session's next record begins.
 
         If the session is at the file header, this is the first record.
         """
         return self.position or self.trail.header_length
 
     def run(self, line: str) -> Iterator[Result]:
-        """Run a command line and yield its results.
+        """Run a Logdump command line and yield its results.
 
         An error ends the command line. It becomes the last result, a `FailureResult`.
         """
@@ -104,7 +110,10 @@ class LogdumpSession:
         return known.run(self, read_arguments(rest))
 
     def find(self, text: str) -> tuple[LogdumpCommand, str]:
-        """Find the command at the start of a text. Returns it and the text after its name. Raises OptionError."""
+        """Find the Logdump command at the start of a text, also by an abbreviation of its name.
+
+        Returns the command and the text after its name. Raises OptionError.
+        """
         name, _, rest = text.strip().partition(" ")
         name, comma, more = name.partition(",")  # a comma may follow the name: COUNT, DETAIL
         if comma:
@@ -130,7 +139,7 @@ class LogdumpSession:
         raise OptionError(f"{name[:40]!r} is not a command", hint=hint)
 
     def open(self, path: str) -> OpenTrail:
-        """Open a trail file at its beginning, and close the file that was open."""
+        """Open a trail file at its beginning, and close the session's file that was open."""
         try:
             trail = OpenTrail(find_files_at(self.path(path))[0].path)
         except StorageError as error:
@@ -149,7 +158,7 @@ class LogdumpSession:
         self._trail, self.position, self.current = None, 0, None
 
     def path(self, name: str) -> str:
-        """Resolve a typed path. Relative paths start at the session's folder."""
+        """Resolve a path typed in a Logdump command. Relative paths start at the session's folder."""
         if URI.match(name) or name.startswith(("/", "file:")):
             return name
         if name.startswith("~"):
@@ -157,5 +166,5 @@ class LogdumpSession:
         return f"{self.folder.rstrip('/')}/{name}" if self.folder else name
 
     def set(self, **values: Any) -> None:
-        """Change settings of the session."""
+        """Change settings of the Logdump session, by the names of ``LogdumpSettings``."""
         self.settings = replace(self.settings, **values)

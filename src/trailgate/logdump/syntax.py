@@ -1,4 +1,4 @@
-"""Parse command lines: split a line into commands, and commands into arguments.
+"""Parse Logdump's command lines: split a line into commands, and commands into arguments.
 
 Arguments are numbers, hex digits, ranges of bytes (``0:231``), times, comparisons (``>= 100``,
 ``100 GE``, ``100``), and the names of codes such as record types.
@@ -70,7 +70,7 @@ OPERATORS: Final[Mapping[str, Comparison]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class TimeOffset:
-    """The time zone of a session: the machine's time zone, or a number of minutes east of GMT."""
+    """The time zone of a Logdump session: the machine's time zone, or a number of minutes east of GMT."""
 
     minutes: int | None = 0  # None means the machine's time zone
 
@@ -96,7 +96,7 @@ def time_text(microseconds: int, offset: TimeOffset) -> str:
 
 
 def iso_time(microseconds: int) -> str | None:
-    """Format a time in ISO form (UTC), or return None if it is out of range."""
+    """Format a time for Logdump's JSON output in ISO form (UTC), or return None if it is out of range."""
     try:
         at = EPOCH + timedelta(microseconds=microseconds)
     except OverflowError:
@@ -163,7 +163,7 @@ Choice = TypeVar("Choice")
 
 @dataclass(frozen=True, slots=True)
 class DataByteRange:
-    """A range of a record's data bytes that includes both ends.
+    """A range of a record's data bytes, such as ``0:231`` in a FILTER. It includes both ends.
 
     ``last`` is None for an open range.
     """
@@ -211,13 +211,16 @@ def read_choice(text: str, choices: Mapping[str, Choice]) -> Choice:
 
 
 def list_names(names: Iterable[str]) -> str:
-    """Join the names of choices with commas."""
+    """Join the names of a Logdump command's choices with commas."""
     return ", ".join(names)
 
 
 @dataclass(frozen=True, slots=True)
 class CommandArguments:
-    """The words after a Logdump command's name, including commas, and the complete text."""
+    """The words after a Logdump command's name, including commas, and the complete text.
+
+    Words keep their quotes; ``plain`` and ``phrases`` remove them.
+    """
 
     words: tuple[str, ...]
     text: str = ""
@@ -286,14 +289,20 @@ class QuotedWord(str):
 
 
 def unquote(word: str) -> str:
-    """Remove the quotes around a word of a Logdump command."""
+    """Remove the quotes around a word of a Logdump command.
+
+    Returns a ``QuotedWord``; a word without quotes is returned unchanged.
+    """
     if len(word) >= 2 and word[0] == word[-1] and word[0] in QUOTES:
         return QuotedWord(word[1:-1])
     return word
 
 
 def type_codes(words: Sequence[str]) -> list[int]:
-    """Return the codes of record types, given by name or number. Raises OptionError."""
+    """Return the codes of record types that are typed in a Logdump command, by name or number.
+
+    Raises OptionError.
+    """
     codes = []
     for word in words:
         if word.upper() in RECORD_TYPES:
@@ -306,12 +315,15 @@ def type_codes(words: Sequence[str]) -> list[int]:
 
 
 def indicator_code(word: str, greatest: int = 255) -> int:
-    """Return a TransInd, given by name or number. Raises OptionError."""
+    """Return the transaction indicator (TransInd) that a Logdump command gives by name or number.
+
+    Raises OptionError.
+    """
     return read_number(word, 0, greatest) if word.isdigit() else read_choice(word, INDICATORS)
 
 
 def ggs_token_code(name: str) -> int:
-    """Return the id of a GGS token, given by name, by letter, or in hex as ``x52``.
+    """Return the id of a GGS token that a Logdump command gives by name, by letter, or in hex as ``x52``.
 
     Raises OptionError.
     """
@@ -385,7 +397,7 @@ def compare_strings(compare: Comparison, left: bytes, right: bytes) -> bool:
 
 
 def _digits(text: bytes) -> tuple[int, bytes]:
-    """Return a sort key that orders strings of digits by their numbers, however long they are."""
+    """Return a sort key of a string of digits: strings are compared as numbers, however long they are."""
     # Without leading zeros the longer string is the greater number.
     bare = text.lstrip(b"0")
     return len(bare), bare

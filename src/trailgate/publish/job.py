@@ -87,11 +87,11 @@ LISTING_SHARE: Final = 10
 class PublishSummary:
     """The result of a publication: operations by table and type, messages, and the files written.
 
-    ``position`` is the position of the last published operation; a later run continues after it.
-    ``notices`` are sentences about missing parts of the trail, and about parts that remain for a
-    later run, such as an open transaction. ``unmatched`` are the table patterns that match no table
-    in the data.
-    ``guarantee`` is "exactly once" or "at least once".
+    The counts are those of this run. ``position`` is the position of the last published operation;
+    a later run continues after it. ``notices`` are sentences about missing parts of the trail, and
+    about parts that remain for a later run, such as an open transaction. ``unmatched`` are the
+    table patterns that match no table in the data. ``guarantee`` is "exactly once" or "at least
+    once".
     """
 
     target: str
@@ -108,7 +108,7 @@ class PublishSummary:
 
 
 def plan_publishing(trail: TrailFiles, after: str | None, split_bytes: int) -> list[TrailSplit]:
-    """Divide the part of a trail after a position into splits of about ``split_bytes``.
+    """Divide the part of a trail to publish, after a position, into splits of about ``split_bytes``.
 
     A transaction belongs to the split in which it begins.
     """
@@ -123,7 +123,7 @@ def read_changes(
     seen: set[str] | None = None,
     options: SplitOptions | None = None,
 ) -> Iterator[ChangeBatch]:
-    """Yield the operations on these tables after the position ``after``, from the given splits.
+    """Yield the operations of a trail to publish: those on these tables after a position, from splits.
 
     If some operations of a transaction are skipped, the transaction indicators of the others are
     recomputed. The name of each table with an operation is added to ``seen``, even if the table is
@@ -242,10 +242,11 @@ class PublicationSettings:
 
 
 class Publication:
-    """An open publication of a trail. ``run`` publishes what the trail contains now.
+    """An open publication of a trail, as a context manager. ``run`` publishes what the trail contains now.
 
-    ``retries`` states how long to wait for a broker that does not answer. ``sent`` is called with
-    the new state after a broker has confirmed a batch.
+    At the end, ``__exit__`` publishes the last, incomplete batch or file. ``retries`` states how
+    long to wait for a broker that does not answer. ``sent`` is called with the new state after a
+    broker has confirmed a batch.
     """
 
     def __init__(
@@ -310,7 +311,7 @@ class Publication:
             self._closing = stack.pop_all()
 
     def _form(self, settings: PublicationSettings) -> dict[str, str]:
-        """Return the options that determine how messages are written.
+        """Return the options that determine how the publication's messages are written.
 
         The state records them, and later runs must use the same.
         """
@@ -323,11 +324,11 @@ class Publication:
         return form | {name: str(one) for name, one in own if name != "now"}
 
     def __enter__(self) -> Self:
-        """Return the publication."""
+        """Return the publication, which is open already."""
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        """Publish the remaining messages, or discard them after an error."""
+        """Publish the messages that are committed but not published yet, or discard them after an error."""
         with self._closing:
             if kind is None:
                 self._sink.close()
@@ -360,7 +361,7 @@ class Publication:
                 return self._state.operations - before
 
     def _publish_rest(self, progress: Progress | None) -> None:
-        """Publish the complete transactions after the current state."""
+        """Publish the trail's complete transactions after the publication's current state."""
         self._files = self._source()
         end = self._stream.latest(self._place)
         # One split, because messages are written in the order of the trail.
@@ -389,7 +390,7 @@ class Publication:
         return writer_for(self._format, self._options), OriginFinder(self._options)
 
     def follow(self, stopped: Callable[[], bool]) -> None:
-        """Publish as the trail grows.
+        """Publish the trail as it grows.
 
         ``stopped`` is called before each listing of the trail; the loop ends when it returns True.
         """
@@ -450,14 +451,14 @@ class Publication:
         return bool(self._first_notices) or (rest is not None and bool(rest.size_problem))
 
     def _source(self) -> TrailFiles:
-        """Find the current files of the trail."""
+        """Find the current files of the published trail."""
         if isinstance(self._trail, TrailFiles):
             return self._trail
         return find_trail(self._trail, self._definitions)
 
 
 def _notices_of_after(after: str | None, published: str) -> tuple[str, ...]:
-    """Return a notice if ``after`` is ignored, because the publication already has a state.
+    """Return a notice if the option ``after`` is ignored, because the publication already has a state.
 
     ``published`` is the position in this state, or "". An ``after`` that is not higher needs no
     notice.
@@ -469,9 +470,9 @@ def _notices_of_after(after: str | None, published: str) -> tuple[str, ...]:
 
 
 def _find_unmatched(chosen: TablePatterns | None, seen: Iterable[str]) -> tuple[str, ...]:
-    """Return the patterns that match none of the tables ``seen``, each with a similar name.
+    """Return the table patterns of a publication that match none of the tables ``seen``.
 
-    If no table was seen, the result is empty.
+    Each has a suggestion of a similar name. If no table was seen, the result is empty.
     """
     names = sorted(seen)
     patterns = chosen.patterns if chosen and names else ()
@@ -482,10 +483,11 @@ def _find_unmatched(chosen: TablePatterns | None, seen: Iterable[str]) -> tuple[
 def _find_beginning(
     stream: TrailStream, trail: TrailFiles, state: PublishedState, after: str | None
 ) -> StreamOffset:
-    """Return the offset at which to read: after the stored state, or after ``after`` in a first run.
+    """Return the offset at which a publication begins to read its trail.
 
-    Raises StorageError if the trail no longer contains the last published operation, or the
-    operations after it.
+    That is after the stored state, or in a first run after the position ``after``. Raises
+    StorageError if the trail no longer contains the last published operation, or the operations
+    after it.
     """
     position = state.position if state.operations else ""
     if position or state.reached:
@@ -529,7 +531,10 @@ class _Run:
         self._open = PublishedState("")  # the counts of the transaction that has not ended
 
     def take(self, trail: TrailFiles, batch: ChangeBatch) -> None:
-        """Write the messages that a batch of a trail completes."""
+        """Convert a batch of operations to messages, add them to the sink, and commit ended transactions.
+
+        Messages of the last, open transaction are added too, but not committed.
+        """
         messages = self._writer.write(batch)
         part = OutgoingMessages(messages, self._origins.find(batch, messages))
         # The rows before which a commit is possible, since a transaction has ended.
@@ -553,7 +558,7 @@ class _Run:
             self._progress(self.state.operations)
 
     def finish(self, begin: TrailPosition, end: TrailPosition) -> None:
-        """Write the messages that the writer still buffers, and store ``end`` as the state's ``reached``.
+        """Add the messages that the writer still buffers, and store ``end`` as the state's ``reached``.
 
         If nothing was published and ``begin`` is in the same file, the stored ``reached`` is kept.
         """
@@ -580,7 +585,7 @@ class _Run:
 
 
 def _find_stop(ends: Longs, row: int, room: int) -> int | None:
-    """Return the row before which to commit next.
+    """Return the row of a batch before which the publication should commit next.
 
     ``ends`` are the rows before which a transaction ends. The result is the first of them that is
     at least ``room`` rows after ``row``, or else the last one. Returns None if no transaction ends
@@ -634,7 +639,7 @@ def name_source(prefix: str) -> str:
 
 
 def name_group(prefix: str) -> str:
-    """Return the default group of a trail, which is the last part of its prefix."""
+    """Return the name of a trail's default publication group: the last part of the trail's prefix."""
     return mask_logins(prefix).rstrip("/").rpartition("/")[2]
 
 
@@ -651,7 +656,7 @@ def _sum(state: PublishedState, more: PublishedState) -> PublishedState:
 def _at_operation(
     state: PublishedState, trail: TrailFiles, batch: ChangeBatch, order: int
 ) -> PublishedState:
-    """Return the state with the position, CSN and digest of the operation ``order``.
+    """Return the publication's state with the position, CSN and digest of the operation in row ``order``.
 
     ``reached`` becomes empty, because it is not known yet where the next transaction begins.
     """

@@ -39,7 +39,7 @@ class MessageOrigins:
     marks: Mask
 
     def slice(self, begin: int, stop: int) -> MessageOrigins:
-        """Return the origins of the messages [begin, stop)."""
+        """Return the origins of the published messages [begin, stop)."""
         count, part = stop - begin, slice(begin, stop)
         return MessageOrigins(
             positions=self.positions.slice(begin, count),
@@ -62,7 +62,11 @@ class _OpenTransaction:
 
 
 class OriginFinder:
-    """Finds the first operations of published messages, batch by batch."""
+    """Finds the first operations of published messages, batch by batch.
+
+    It stores the first operation of the last transaction, because later batches may contain
+    messages of that transaction.
+    """
 
     def __init__(self, options: PublishOptions) -> None:
         self._is_whole = options.content == TRANSACTION
@@ -79,7 +83,7 @@ class OriginFinder:
         return self._origins(batch, rows, messages, begins)
 
     def finish(self, messages: WrittenMessages) -> MessageOrigins:
-        """Return the origins of the last messages that the writer returned."""
+        """Return the origins of the messages that the writer returned after the last batch."""
         nothing = ChangeBatch((), 0)
         return self._origins(nothing, messages.order, messages, np.zeros(0, bool))
 
@@ -139,9 +143,10 @@ class OriginFinder:
 
 
 def _count_equal(rows: Longs, before: int) -> Longs:
-    """Return each row's number in its run of equal rows: 4, 4, 7, 7, 7 result in 0, 1, 0, 1, 2.
+    """Return each message's number among consecutive messages with the same first operation.
 
-    A run of -1 is numbered from ``before``.
+    ``rows`` are the rows of these operations: 4, 4, 7, 7, 7 result in 0, 1, 0, 1, 2. A row of -1 is
+    an operation of an earlier batch, of which ``before`` messages have been numbered.
     """
     at = np.arange(len(rows))
     fresh = np.ones(len(rows), bool)

@@ -13,8 +13,8 @@ from trailgate.capture.formats import publish_options, writer_for
 from trailgate.errors import OptionError, Where
 from trailgate.model.tables import Column, Table
 from trailgate.publish.origins import MessageOrigins, OriginFinder
-from trailgate.publish.senders.destinations import TopicNames
 from trailgate.publish.senders.sender import PublishedState, StoredState
+from trailgate.publish.senders.topics import TopicNames
 
 # Pairs of tables, and a template by which both would have the same topic, or their schemas.
 SAME = [

@@ -14,8 +14,8 @@ from failing_disk import FailingDisk, KilledError
 from jobs.receive.test_receive_laws import GO, bodies, live, names
 from received_messages import ListFeed
 from trailgate.errors import DecodeError, StorageError, TrailgateError
-from trailgate.live.jobs import run as repairing
-from trailgate.live.jobs.run import RepairSummary, capture_repaired
+from trailgate.live.jobs import repaired as repairing
+from trailgate.live.jobs.repaired import RepairSummary, capture_repaired
 from trailgate.model.tables import Definitions
 from trailgate.storage.live.appender import TrailAppender
 from trailgate.storage.live.checkpoint import is_live

@@ -146,7 +146,7 @@ def _capture(loaded: LoadedCapture, arguments: CaptureArguments) -> None:
 def _repair(loaded: LoadedCapture, arguments: CaptureArguments, prefix: str) -> None:
     """Add repaired messages to the trail of a live capture."""
     from trailgate.live.commands.output import print_repaired
-    from trailgate.live.jobs.run import capture_repaired
+    from trailgate.live.jobs.repaired import capture_repaired
     from trailgate.storage.live.live_trail import AppendOptions
 
     name = _given(arguments, ("dry_run", "again", "master", "on_error"))

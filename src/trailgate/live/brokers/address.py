@@ -115,7 +115,7 @@ OPTIONS: Final[Mapping[str, AddressOption]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class BrokerAddress:
-    """The parsed address of a queue or topic.
+    """The parsed address of a broker's queue or topic.
 
     ``kind`` is "queue" or "topic"; ``options`` maps names of ``OPTIONS`` to their text.
     """
@@ -130,7 +130,7 @@ class BrokerAddress:
     options: Mapping[str, str] = field(default_factory=dict)
 
     def __str__(self) -> str:
-        """Return the address without login and options, for logs and errors."""
+        """Return the broker address without login and options, for logs and errors."""
         kind = "" if self.kind == QUEUE else f"{self.kind}/"
         return f"{self.protocol}://{self.host}:{self.port}/{kind}{self.destination}"
 
@@ -145,7 +145,7 @@ class BrokerAddress:
         return PROTOCOLS[self.protocol].tls
 
     def number(self, name: str, default: int) -> int:
-        """Return a numeric option of the address, or the default if it is not set."""
+        """Return a numeric option of the broker address, such as prefetch, or the default if it is not set."""
         return int(self.options.get(name, default))
 
 
@@ -160,7 +160,10 @@ def is_address(text: str) -> bool:
 
 
 def check_scheme(text: str) -> None:
-    """Raise OptionError if a broker address has an unknown scheme, such as a misspelled protocol."""
+    """Raise OptionError if an address has a scheme that is neither a broker's nor a store's.
+
+    File paths, which have no scheme, are accepted.
+    """
     from trailgate.storage.files.addresses import SCHEMES, list_schemes  # noqa: PLC0415  not for help
 
     scheme, slashes, _ = text.partition("://")
@@ -180,7 +183,8 @@ def parse_address(
 ) -> BrokerAddress:
     """Parse a broker address.
 
-    ``user`` and ``password`` are used if it contains none. Raises OptionError.
+    ``user`` and ``password`` are the login if ``text`` contains none. ``direction`` determines
+    which options are allowed. Raises OptionError.
     """
     try:
         parts = urlsplit(text)
@@ -226,7 +230,7 @@ def unknown_protocol_error(text: str, direction: Direction = Direction.RECEIVED)
 
 
 def _shown(text: str) -> str:
-    """Return an address without its password."""
+    """Return a broker address without its password, for errors: ``amqp://app:...@mq1/orders``."""
     scheme, slashes, rest = text.partition("://")
     # The last @ ends the login, because a password may contain others.
     login, at, place = rest.rpartition("@")
@@ -235,7 +239,11 @@ def _shown(text: str) -> str:
 
 
 def _destination(text: str, path: str, form: str) -> tuple[str, str]:
-    """Split a path into the kind and the name of a destination: ``queue/x``, ``topic/x``, or only ``x`` for a queue."""
+    """Split the path of a broker address into the kind and the name of the destination.
+
+    The path is ``queue/x``, ``topic/x``, or only ``x`` for a queue. Raises OptionError, whose hint
+    is ``form``, if the name is missing.
+    """
     kind, slash, name = path.partition("/")
     if not slash or kind not in KINDS:
         kind, name = QUEUE, path
@@ -269,7 +277,10 @@ def _options(text: str, parts: SplitResult, direction: Direction) -> Mapping[str
 
 
 def check_tls_files(address: BrokerAddress) -> None:
-    """Raise OptionError if a certificate file cannot be opened, or if one is named without encryption."""
+    """Raise OptionError if a certificate file that a broker address names cannot be opened.
+
+    Also raises it if the address names such a file but its scheme is not encrypted.
+    """
     for name in FILES:
         path = address.options.get(name)
         if path is None:
@@ -288,7 +299,7 @@ def check_tls_files(address: BrokerAddress) -> None:
 
 
 def tls_hint(address: BrokerAddress) -> str:
-    """Return the hint to try the other scheme of the protocol: with TLS if the address has none, or without."""
+    """Return the hint to try the broker protocol's other scheme: ``amqps`` for ``amqp``, or the reverse."""
     other = next(
         name
         for name, one in PROTOCOLS.items()

@@ -39,5 +39,8 @@ def ask_settings(address: str) -> ManagementQuestion:
 
 
 def drops_messages(answer: str) -> bool:
-    """Return whether an address with these settings drops messages when it is full (address-full-policy DROP)."""
+    """Return whether an Artemis address drops messages when it is full (address-full-policy DROP).
+
+    ``answer`` is the answer to the request of ``ask_settings``.
+    """
     return _DROPS.search(answer) is not None

@@ -85,7 +85,7 @@ def spread_values(messages: Longs, values: pa.Array, count: int) -> pa.Array:
 
 
 def message_ids(ids: pa.Array) -> HeaderLines:
-    """Build the JMSMessageID headers of the messages whose id is not null."""
+    """Build the JMSMessageID headers of received messages. A message whose id is null gets none."""
     rows = np.flatnonzero(np.asarray(ids.is_valid()))
     return repeat_header(MESSAGE_ID, rows, ids.take(pa.array(rows)))
 
@@ -105,7 +105,7 @@ def keep_last_headers(lines: Sequence[HeaderLines]) -> HeaderLines:
 
 
 def header_strings(data: Octets, starts: Longs, ends: Longs) -> tuple[pa.Array, Mask]:
-    """Decode the bytes of JMS headers.
+    """Decode the bytes of JMS headers: value i is ``data[starts[i]:ends[i]]``.
 
     Also returns a mask of the values that are not UTF-8, which are decoded with escapes.
     """
@@ -141,24 +141,24 @@ def join_surrogates(raw: bytes) -> bytes | None:
 class JmsHeader(NamedTuple):
     """A JMS header: its name in JMS, in STOMP and in AMQP 1.0, and its default value.
 
-    ``absent`` is the value for messages that lack the header, or None if they get none. ``kind``
+    ``default`` is the value for messages that lack the header, or None if they get none. ``kind``
     selects a conversion of the value ("flag" or "mode"); "text" means no conversion.
     """
 
     name: str
     stomp: str
     amqp: str
-    absent: str | None = None
+    default: str | None = None
     kind: str = "text"
 
-    def lacking(self, messages: Longs, count: int) -> HeaderLines:
+    def default_lines(self, messages: Longs, count: int) -> HeaderLines:
         """Build the header's default for each of ``count`` messages that is not in ``messages``.
 
         Returns no headers if the header has no default.
         """
-        is_there = np.full(count, self.absent is None)
+        is_there = np.full(count, self.default is None)
         is_there[messages] = True
-        return repeat_header(self.name, np.flatnonzero(~is_there), self.absent or "")
+        return repeat_header(self.name, np.flatnonzero(~is_there), self.default or "")
 
 
 def _flag(text: str) -> str:

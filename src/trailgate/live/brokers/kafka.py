@@ -62,10 +62,10 @@ _LOG: Final = logging.getLogger("trailgate.brokers")
 
 
 class MessageFields(NamedTuple):
-    """The fields of consecutive Kafka messages of one partition.
+    """The fields of consecutive Kafka messages of one partition, each with one element per message.
 
-    ``times`` has a row for each message: the type of its timestamp (0 if it has none), and the
-    milliseconds since 1970 UTC.
+    ``times`` is a table with a row for each message: the type of its timestamp (0 if it has none),
+    and the milliseconds since 1970 UTC. A value, key or list of headers may be null.
     """
 
     offsets: Longs
@@ -76,7 +76,7 @@ class MessageFields(NamedTuple):
 
     @classmethod
     def of(cls, messages: Sequence[Any]) -> MessageFields:
-        """Copy the fields of messages from confluent-kafka."""
+        """Copy the fields of Kafka messages from the objects of confluent-kafka."""
         times = chain.from_iterable([message.timestamp() for message in messages])
         return cls(
             np.array([message.offset() for message in messages], np.int64),
@@ -87,7 +87,7 @@ class MessageFields(NamedTuple):
         )
 
     def slice(self, begin: int, end: int) -> MessageFields:
-        """Return the fields of the messages [begin, end)."""
+        """Return the fields of the Kafka messages [begin, end)."""
         part = slice(begin, end)
         return MessageFields(
             self.offsets[part],
@@ -133,7 +133,7 @@ def received_window(fields: MessageFields, place: Any, now: int) -> MessageWindo
 
 
 def _headers(fields: MessageFields, place: Any) -> pa.MapArray:
-    """Return the JMS headers of Kafka messages."""
+    """Build the JMS headers of Kafka messages. ``place`` is their topic and partition."""
     lines, (more, _) = _own_lines(fields, place), _header_lines(fields)
     if len(more.messages):
         lines = [
@@ -143,7 +143,7 @@ def _headers(fields: MessageFields, place: Any) -> pa.MapArray:
 
 
 def _is_text(fields: MessageFields) -> bool:
-    """Return whether all keys and values of headers are UTF-8."""
+    """Return whether all keys and header values of Kafka messages are UTF-8."""
     pairs = chain.from_iterable(headers for headers in fields.headers if headers)
     raws = chain(fields.keys, (value for _, value in pairs))
     try:
@@ -155,7 +155,10 @@ def _is_text(fields: MessageFields) -> bool:
 
 
 def _own_lines(fields: MessageFields, place: Any) -> list[HeaderLines]:
-    """Return the headers that every message has: its id, its destination, and its time if it has one."""
+    """Build the JMS headers that every Kafka message gets: its id, destination and time.
+
+    A message without a timestamp gets no JMSTimestamp. ``place`` is the topic and partition.
+    """
     ids = pa.array(fields.offsets).cast(pa.string())
     every = np.arange(len(ids))
     digits = pc.utf8_lpad(ids, OFFSET_WIDTH, "0")
@@ -172,7 +175,7 @@ def _own_lines(fields: MessageFields, place: Any) -> list[HeaderLines]:
 
 
 def _header_lines(fields: MessageFields) -> tuple[HeaderLines, list[int]]:
-    """Return the lines of all keys and headers that are not null.
+    """Convert the keys and headers of Kafka messages to JMS headers. Null values are skipped.
 
     Also returns the numbers of the messages with a value that is not UTF-8. Its wrong bytes are
     stored as escapes.
@@ -197,11 +200,11 @@ def _header_lines(fields: MessageFields) -> tuple[HeaderLines, list[int]]:
 
 
 class ConnectionTrouble:
-    """Why a broker cannot be reached.
+    """Collects the reasons why a Kafka broker cannot be reached.
 
     librdkafka retries for ever and reports a failure only through a callback, which calls ``add``.
-    ``refusal`` is a reason that a retry cannot cure: a refused login, an untrusted certificate, or
-    an answer that is not TLS.
+    ``refusal`` is a reason that a retry cannot cure, or None: a refused login, an untrusted
+    certificate, or an answer that is not TLS.
     """
 
     def __init__(self, address: BrokerAddress, kafka: Any) -> None:
@@ -211,7 +214,7 @@ class ConnectionTrouble:
         self.refusal: str | None = None
 
     def add(self, error: Any) -> None:
-        """Add an error of the library."""
+        """Add an error that librdkafka reports."""
         text = error.str()
         if error.code() == self._codes._ALL_BROKERS_DOWN:  # noqa: SLF001  the library's public name
             # "1/1 brokers are down" follows other errors, but nothing precedes it if the broker
@@ -227,33 +230,39 @@ class ConnectionTrouble:
         self._reported = self._reported or text
 
     @property
-    def first(self) -> str | None:
-        """The first reason, or None if none was reported."""
+    def reason(self) -> str | None:
+        """The first reason why the Kafka broker cannot be reached, or None if none was reported."""
         return self._reported or (_CLOSED if self._closes else None)
 
     @property
     def hint(self) -> str:
-        """A hint if the port seems to use TLS and the address does not, or the reverse; else ""."""
-        text = self.refusal or self.first or ""
+        """A hint if Kafka's port seems to use TLS and the address does not, or the reverse; else ""."""
+        text = self.refusal or self.reason or ""
         differs = text == _CLOSED or _CLOSED_TLS in text or _NO_TLS.search(text)
         return tls_hint(self._address) if differs else ""
 
     @property
     def refused(self) -> BrokerRefusedError | None:
-        """The error of a refusal."""
+        """The error to raise for ``refusal``, or None if Kafka has refused nothing."""
         if self.refusal is None:
             return None
         where = Where(source=str(self._address))
         return BrokerRefusedError(f"Kafka: {self.refusal}", where=where, hint=self.hint)
 
     def clear(self) -> None:
-        """Forget all errors, before a new attempt."""
+        """Forget all reported errors of Kafka, before a new attempt to connect."""
         self._reported = self.refusal = None
         self._closes = False
 
 
 class KafkaReceiver:
-    """Receives one Kafka partition. Positions are offsets, and nothing is acknowledged."""
+    """Receives one Kafka partition. Positions are offsets, and nothing is acknowledged.
+
+    Call ``connect``, then ``open`` with an offset, then ``receive``. ``next`` is the offset at
+    which the next message is expected. ``is_reached`` is whether the broker answered the last
+    request, and ``silence`` the number of seconds after which a broker that does not answer is an
+    error (infinite for a ``lasting`` receiver).
+    """
 
     def __init__(self, address: BrokerAddress, *, lasting: bool = True) -> None:
         check_tls_files(address)
@@ -275,7 +284,10 @@ class KafkaReceiver:
         return int(self._place.partition)
 
     def connect(self) -> None:
-        """Connect to Kafka and choose the partition. Raises BrokerError."""
+        """Create the Kafka consumer, and find the number of the partition.
+
+        Raises BrokerError, or OptionError if the library rejects the address.
+        """
         settings = {
             **consumer_settings(self._address),
             "error_cb": self._note,
@@ -298,9 +310,9 @@ class KafkaReceiver:
         return max(self.next, int(high))
 
     def open(self, offset: int | None) -> None:
-        """Start reading the partition at an offset, or at the first retained message.
+        """Start reading the Kafka partition at an offset; None is the first retained message.
 
-        Raises BrokerError if the offset is not retained.
+        Raises BrokerRefusedError if the offset is not retained.
         """
         low, high = self.bounds(self._patience)
         self.next, self._passed = low if offset is None else offset, 0
@@ -316,7 +328,7 @@ class KafkaReceiver:
         _LOG.info("receiving from %s, partition %d", self._address, self.partition)
 
     def bounds(self, seconds: float = ASK_SECONDS) -> tuple[int, int]:
-        """Ask the broker for the partition's first offset and end offset. Raises BrokerError."""
+        """Request the Kafka partition's first offset and end offset. Raises BrokerError."""
         try:
             low, high = self._consumer.get_watermark_offsets(self._place, timeout=seconds)
         except self._kafka.KafkaException as error:
@@ -326,7 +338,10 @@ class KafkaReceiver:
         return int(low), int(high)
 
     def receive(self, seconds: float) -> MessageWindow | None:
-        """Wait up to ``seconds`` for a first Kafka message, and return all that have arrived, or None."""
+        """Wait up to ``seconds`` for a first Kafka message, and return all that have arrived.
+
+        These are at most as many as the address's option window. Returns None if none has arrived.
+        """
         # consume(n) waits until n messages have arrived, so first wait for one, then take the rest.
         fetched, fields = self._fetch(1, seconds)
         parts, left = [fields], self._limit - 1
@@ -344,7 +359,7 @@ class KafkaReceiver:
         return received_window(messages, self._place, time.time_ns() // 1000)
 
     def _fetch(self, most: int, seconds: float) -> tuple[int, MessageFields]:
-        """Fetch up to ``most`` messages, waiting for at most ``seconds``.
+        """Fetch up to ``most`` Kafka messages, waiting for at most ``seconds``.
 
         Returns the number of messages and errors that the library returned, and the fields of the
         messages.
@@ -365,9 +380,10 @@ class KafkaReceiver:
             self.is_reached, self.connections = True, self.connections + 1
 
     def _check(self, fetched: Sequence[Any]) -> None:
-        """Log the errors among fetched messages.
+        """Log the errors that librdkafka returned among fetched messages.
 
-        Raises BrokerError for an error that a retry cannot fix.
+        An end of the partition is not an error: its offset is stored in ``_passed``. Raises
+        BrokerError for an error that a retry cannot fix.
         """
         for message in fetched:
             error = message.error()
@@ -383,7 +399,7 @@ class KafkaReceiver:
             _LOG.warning("%s (%s)", error.str(), self._address)
 
     def _partition(self) -> int:
-        """Return the number of the partition to receive from.
+        """Return the number of the Kafka partition to receive from.
 
         Raises BrokerRefusedError if it does not exist, or if the topic has several and the URL does
         not choose one.
@@ -408,7 +424,7 @@ class KafkaReceiver:
         return number
 
     def _ask(self, topic: str) -> Any:
-        """Request a topic's metadata until the broker answers or the time for retries ends.
+        """Request a Kafka topic's metadata until the broker answers or the time for retries ends.
 
         Raises BrokerError, at once if the login or the certificate is rejected.
         """
@@ -423,21 +439,21 @@ class KafkaReceiver:
                 # librdkafka retries by itself, and reports only a timeout here. The cause is known
                 # from `_note`.
                 if time.monotonic() > until:
-                    if self._trouble.first is not None:
-                        problem = f"the broker cannot be reached: {self._trouble.first}"
+                    if self._trouble.reason is not None:
+                        problem = f"the broker cannot be reached: {self._trouble.reason}"
                         hint = self._trouble.hint
                         raise BrokerError(problem, where=self._where, hint=hint) from error
                     raise self._error(error) from error
 
     def _note(self, error: Any) -> None:
-        """Record why the broker cannot be reached."""
+        """Record an error that librdkafka reports; once the partition is known, log it."""
         self._trouble.add(error)
         # Until the partition is known, `_ask` raises the trouble, so do not log it too.
         if self._place is not None:
             _LOG.warning("%s (%s)", error.str(), self._address)
 
     def _fatal(self) -> frozenset[int]:
-        """Return the codes of errors that a retry cannot fix."""
+        """Return the codes of Kafka errors that a retry cannot fix."""
         codes = self._kafka.KafkaError
         return frozenset(
             {

@@ -62,7 +62,7 @@ class Receiver(Protocol):
     def is_connected(self) -> bool:
         """Whether the receiver is connected to its broker.
 
-        Only then does an empty result mean that no message is waiting.
+        If it is not, an empty result of ``receive`` does not mean that the queue is empty.
         """
         ...
 
@@ -75,16 +75,17 @@ class Receiver(Protocol):
         """Wait up to ``seconds`` for a first message, and return all that have arrived, or None.
 
         Reopens a lost connection during the wait. Raises BrokerRefusedError if a retry cannot
-        succeed. Raises BrokerError if the broker was never reached. Unless the receiver is lasting,
-        also raises it if the broker has not answered for as long as the address allows.
+        succeed. Raises BrokerError if the broker has not answered within the seconds of the
+        address's option patience: always before the first connection, later only if the receiver
+        was not created as ``lasting``.
         """
         ...
 
     def acknowledge(self, window: MessageWindow) -> None:
         """Acknowledge a window's messages and all messages before them, so that the broker removes them.
 
-        ``settle`` waits until it has. Does nothing if the window's connection is lost: the broker
-        redelivers its messages.
+        Does not wait for the broker: ``settle`` does. Does nothing if the window's connection is
+        lost, because the broker then redelivers its messages.
         """
         ...
 
@@ -128,7 +129,7 @@ class BrokerConnection(ABC):
 
     @abstractmethod
     def _log_in(self) -> None:
-        """Open the session.
+        """Log in by the connection's protocol (STOMP or AMQP).
 
         Raises BrokerError if the broker does not answer or refuses the login.
         """
@@ -138,15 +139,15 @@ class BrokerConnection(ABC):
         self._socket.close()
 
     def error(self, problem: str, *, refused: bool = False, hint: str = "") -> BrokerError:
-        """Build an error with this connection's address.
+        """Build a BrokerError with the address of this connection's broker.
 
-        ``refused`` means that a retry cannot succeed.
+        ``refused`` makes it a BrokerRefusedError: a retry cannot succeed.
         """
         kind = BrokerRefusedError if refused else BrokerError
         return kind(problem, where=self._where, hint=hint)
 
     def _receive_into(self, room: memoryview) -> int | None:
-        """Receive into a buffer without waiting.
+        """Receive bytes from the broker's socket into a buffer, without waiting.
 
         Returns the number of bytes, 0 if the broker has closed the connection, or None if nothing
         has arrived.
@@ -166,7 +167,7 @@ class BrokerConnection(ABC):
         return size
 
     def _send_some(self, data: bytes | memoryview) -> int:
-        """Send without waiting, and return the number of bytes sent: 0 if the socket's buffer is full."""
+        """Send bytes to the broker without waiting. Returns how many, 0 if the buffer is full."""
         try:
             return self._socket.send(data)
         except _NOT_NOW:
@@ -176,7 +177,7 @@ class BrokerConnection(ABC):
             raise self.error(f"the connection is lost: {error}") from error
 
     def _wait(self, seconds: float, *, to_send: bool = False) -> None:
-        """Wait up to ``seconds`` until bytes have arrived or, with ``to_send``, can be sent."""
+        """Wait up to ``seconds`` until the broker's socket has bytes or (``to_send``) takes bytes."""
         try:
             writes = [self._socket] if to_send else []
             select.select([self._socket], writes, [], max(0.0, seconds))
@@ -185,7 +186,7 @@ class BrokerConnection(ABC):
 
 
 def _connect(address: BrokerAddress) -> socket.socket:
-    """Open a non-blocking socket.
+    """Open a non-blocking socket to a broker, encrypted if the address requires TLS.
 
     Raises BrokerError, or BrokerRefusedError if a retry cannot succeed.
     """
@@ -219,7 +220,7 @@ def _connect(address: BrokerAddress) -> socket.socket:
 
 
 def _plain_hint(address: BrokerAddress, error: Exception) -> str:
-    """Return a hint if the port does not seem to use TLS, or "".
+    """Return a hint if a failed TLS handshake suggests that the broker's port has no TLS, or "".
 
     Such a port closes the connection, sends nothing, or answers in its own protocol.
     """
@@ -285,7 +286,7 @@ class ReconnectingReceiver(ABC, Generic[C]):
         return None
 
     def _warn(self, error: BrokerError) -> None:
-        """Log why there is no connection, unless the last log message was the same.
+        """Log why there is no connection to the broker, unless the last log message was the same.
 
         Before the first connection, only the waiting is logged: if the fault lasts, it becomes the
         error that ends the run.
@@ -327,7 +328,11 @@ class ReconnectingReceiver(ABC, Generic[C]):
             connection.close()
 
     def _connect(self) -> C:
-        """Open a connection and subscribe."""
+        """Open a connection to the broker and subscribe to the queue or topic.
+
+        Raises BrokerError, or BrokerRefusedError if a retry cannot help. A rejected subscription is
+        retried if an earlier one was accepted.
+        """
         connection = self._open()
         try:
             self._subscribe(connection)
@@ -348,9 +353,10 @@ class ReconnectingReceiver(ABC, Generic[C]):
         return connection
 
     def _forget(self, error: BrokerError) -> None:
-        """Close the connection after an error.
+        """Close the connection to the broker after an error.
 
-        The next connection is delayed until the broker no longer holds the messages of this one.
+        The next connection is delayed until the broker no longer holds the unacknowledged messages
+        of this one.
         """
         connection, self._connection = self._connection, None
         if connection is not None:
@@ -359,11 +365,11 @@ class ReconnectingReceiver(ABC, Generic[C]):
 
     @abstractmethod
     def _open(self) -> C:
-        """Open a connection and log in."""
+        """Open a connection of the protocol (STOMP or AMQP) and log in."""
 
     @abstractmethod
     def _subscribe(self, connection: C) -> None:
-        """Subscribe, and wait until the broker has confirmed it."""
+        """Subscribe to the address's queue or topic, and wait until the broker has confirmed it."""
 
     @abstractmethod
     def _is_refused(self, connection: C, error: BrokerError) -> bool:
@@ -371,15 +377,15 @@ class ReconnectingReceiver(ABC, Generic[C]):
 
     @abstractmethod
     def _receive(self, connection: C, seconds: float) -> MessageWindow | None:
-        """Wait up to ``seconds`` for messages, and return a window of them, or None."""
+        """Wait up to ``seconds`` for messages on a connection. Returns a window of them, or None."""
 
     @abstractmethod
     def _acknowledge(self, connection: C, token: Any) -> None:
-        """Send the acknowledgement of a window."""
+        """Send the acknowledgement of a window to the broker; ``token`` is the protocol's own."""
 
     @abstractmethod
     def _settle(self, connection: C, seconds: float) -> bool:
-        """Wait until the broker has confirmed every acknowledgement. Return whether it has."""
+        """Wait until the broker has confirmed every acknowledgement. Returns whether it has."""
 
     def _disconnect(self, connection: C) -> None:
-        """Do the protocol's steps before a connection is closed."""
+        """End the protocol's session before a connection is closed. The default does nothing."""

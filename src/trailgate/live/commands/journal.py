@@ -39,10 +39,10 @@ def command(
 ) -> None:
     """Show the messages of a journal, or write them as JSON lines."""
     from trailgate.live.files.journal_reader import (
+        file_rows,
         find_journal,
         lines_of,
         messages_of,
-        segments_of,
     )
     from trailgate.terminal.rows import RowForm, print_batches
 
@@ -50,7 +50,7 @@ def command(
     if action == "list":
         if from_message or limit is not None:
             raise OptionError("--from-message and --limit apply only to messages, not to files")
-        rows = segments_of(folder)
+        rows = file_rows(folder)
         form = RowForm.of_columns(rows.schema.names, len(rows))
         print_batches([rows], rows.schema.names, form, format=format)
     elif action == "show":

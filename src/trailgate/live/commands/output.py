@@ -19,7 +19,8 @@ from trailgate.errors import count_noun
 from trailgate.jobs.metrics import MetricsOutput, metrics_output
 from trailgate.live.jobs.feed import ConnectionState
 from trailgate.live.jobs.metrics import CaptureStatistics, Reporter, ReportOptions, format_metrics
-from trailgate.live.jobs.run import BatchReport, LiveCapture, RepairSummary
+from trailgate.live.jobs.repaired import RepairSummary
+from trailgate.live.jobs.run import BatchReport, LiveCapture
 from trailgate.terminal.durations import format_age, format_duration
 from trailgate.terminal.layout import counts_table, print_rows
 from trailgate.terminal.live_view import (
@@ -43,11 +44,14 @@ class CaptureView(LiveView):
         self._statistics = CaptureStatistics()
 
     def show(self, statistics: CaptureStatistics) -> None:
-        """Set the statistics to draw from now on."""
+        """Set the live capture's statistics that the view draws from now on."""
         self._statistics = statistics
 
     def figures(self, seconds: float) -> list[tuple[str, str]]:
-        """Return the rows of the view: counts of messages, lag, and position in the trail."""
+        """Return the rows of a live capture's view: counts of messages, lag, and position in the trail.
+
+        ``seconds`` is the time since the start.
+        """
         done, last = self._statistics, self._statistics.last
         without = f", {done.skipped:,} without operations" if done.skipped else ""
         rows = [
@@ -88,7 +92,7 @@ class LiveOutput:
 
     @property
     def is_viewed(self) -> bool:
-        """Whether a view is drawn: it was asked for, and the output is a terminal."""
+        """Whether a view of the live capture is drawn: it was asked for, and the output is a terminal."""
         return self.view and not self.as_json and is_terminal()
 
 
@@ -96,27 +100,31 @@ class CaptureCompanion(Protocol):
     """Work that is done between the batches of a live capture, such as an apply."""
 
     def published(self, new: bool) -> None:
-        """Process the operations that the capture has published.
+        """Process the operations that the live capture has published.
 
-        ``new`` is True after a batch, and False in between.
+        ``new`` is True right after a batch. It is False while the capture waits for messages.
         """
         ...
 
     def text(self) -> str:
-        """Return the metrics of this work, which are printed after those of the capture."""
+        """Return the companion's metrics in Prometheus's format, which follow those of the capture."""
         ...
 
 
 def print_live(
-    live: LiveCapture, output: LiveOutput, beside: Sequence[CaptureCompanion] = ()
+    live: LiveCapture, output: LiveOutput, companions: Sequence[CaptureCompanion] = ()
 ) -> CaptureStatistics:
-    """Run a live capture until it is stopped, print each batch, and return the totals."""
+    """Run a live capture until it is stopped, print each batch, and return the totals.
+
+    ``companions``, such as an apply, are called after each batch and while the
+    capture waits.
+    """
     log_to_stderr(LOG, logging.INFO)
     with ExitStack() as stack:
-        watch = _Watch(output, stack, beside)
+        watch = _Watch(output, stack, companions)
 
         def published(new: bool) -> None:
-            for companion in beside:
+            for companion in companions:
                 companion.published(new)
 
         is_stopped = stack.enter_context(catch_stop_signals())
@@ -168,18 +176,18 @@ def print_repaired(summary: RepairSummary, *, as_json: bool) -> None:
 
 
 class _Watch:
-    """Passes the results of batches to the output, the reports, the metrics and the view."""
+    """Passes the batches of a live capture to the output, the reports, the metrics and the view."""
 
     def __init__(
-        self, output: LiveOutput, stack: ExitStack, beside: Sequence[CaptureCompanion]
+        self, output: LiveOutput, stack: ExitStack, companions: Sequence[CaptureCompanion]
     ) -> None:
         self.statistics = CaptureStatistics()
         self._as_json, self._targets = output.as_json, output.reports.targets
         self._reporter = Reporter(output.reports, time.monotonic())
         self._metrics: MetricsOutput[tuple[CaptureStatistics, str]] | None = None
-        self._beside = beside
+        self._companions = companions
         if output.metrics is not None:
-            first = (self.statistics, self._more())
+            first = (self.statistics, self._companion_metrics())
             self._metrics = stack.enter_context(
                 metrics_output(
                     output.metrics,
@@ -192,12 +200,12 @@ class _Watch:
             self._view = CaptureView(output.source, output.trail)
             stack.enter_context(draw_view(self._view, LOG, APPLY_LOG))
 
-    def _more(self) -> str:
-        """Return the metrics of the companion."""
-        return "".join(companion.text() for companion in self._beside)
+    def _companion_metrics(self) -> str:
+        """Return the metrics of the capture's companions."""
+        return "".join(companion.text() for companion in self._companions)
 
     def batch(self, report: BatchReport) -> None:
-        """Report the result of a batch."""
+        """Report the result of a live capture's batch."""
         self.statistics = self.statistics.with_batch(report, time.time())
         # Lines would destroy the view.
         if self._view is None:
@@ -205,13 +213,13 @@ class _Watch:
         self.tick()
 
     def link(self, link: ConnectionState) -> None:
-        """Update the state of the broker connection."""
+        """Update the state of the live capture's broker connection."""
         self.statistics = self.statistics.with_link(link)
 
     def tick(self) -> None:
-        """Update metrics and view, and print the periodic report if it is due."""
+        """Update the live capture's metrics and view, and print the periodic report if it is due."""
         if self._metrics is not None:
-            self._metrics.show((self.statistics, self._more()))
+            self._metrics.show((self.statistics, self._companion_metrics()))
         if self._view is not None:
             self._view.show(self.statistics)
         due = self._reporter.due(self.statistics, time.monotonic())

@@ -1,6 +1,4 @@
-"""The journal between a broker and a trail.
-
-It stores messages on disk before they are acknowledged.
+"""The journal between a broker and a trail: messages are stored on disk before they are acknowledged.
 
 So a message is not lost even after the broker has deleted it. ``PREFIX.journal`` is a folder of
 numbered segment files. Each stored message gets a number, from 0. A segment is deleted once the
@@ -53,9 +51,10 @@ SEGMENT_BYTES: Final = 64 << 20
 
 
 def checksums_of(messages: pa.RecordBatch) -> pa.Array:
-    """Return the checksum of each journal message's body, or NULL if unknown.
+    """Return the CRC-32 of each journal message's body.
 
-    Also accepts rows of id files.
+    ``messages`` are messages, or rows of an id file. The checksum is null for rows of an old id
+    file, which has none.
     """
     if "body" in messages.schema.names:
         bounds, data = byte_view(messages["body"])
@@ -80,7 +79,7 @@ class KnownIds:
     def __len__(self) -> int:
         return len(self._sums)
 
-    def fresh(self, ids: pa.RecordBatch) -> Mask:
+    def mask_new(self, ids: pa.RecordBatch) -> Mask:
         """Return a mask of the messages that are new: neither in the journal, nor earlier in this batch.
 
         ``ids`` are rows of an id file. Raises BrokerError if a known id comes with a different
@@ -124,8 +123,10 @@ class JournalOptions:
 class StoredMessages:
     """Consecutive messages of one journal segment. ``number`` is the number of the first message.
 
-    ``segment`` is the number of the segment, and ``offsets`` are the bodies' positions in it. They
-    identify the messages, because they are the same each time that the messages are read.
+    ``segment`` is the number of the segment. ``segment`` and ``offsets`` together identify each
+    message: they are the same each time that the messages are read. ``begin`` is the offset of the
+    frame in the segment. If earlier messages of the frame were skipped (``after``), it is higher by
+    the length of their bodies, so that ``offsets`` stay the same.
     """
 
     number: int
@@ -140,7 +141,12 @@ class StoredMessages:
 
     @property
     def offsets(self) -> Longs:
-        """The offset of each body in its segment, in ascending order."""
+        """A number for each stored message, ascending and unique in the segment, as its identity.
+
+        It is the offset that the body would have if the frame contained only its head and the
+        bodies. For example, in a frame at offset 100 with bodies of 7 and 9 bytes, it is 100 + HEAD
+        and 107 + HEAD.
+        """
         bodies = self.messages["body"]
         # Arrow's offsets buffer of the bodies, read without copying.
         bounds = np.frombuffer(bodies.buffers()[1], np.int32, len(bodies) + 1, 4 * bodies.offset)
@@ -161,7 +167,8 @@ class StoredMessages:
 class Journal:
     """A journal that is open for writing. One process can open it at a time.
 
-    ``wait`` is the number of seconds to wait for another process to close it.
+    ``wait`` is the number of seconds to wait for another process to close it. ``next`` is the
+    number that the next stored message gets.
     """
 
     def __init__(
@@ -193,7 +200,7 @@ class Journal:
         return self._firsts[min(self._firsts)]
 
     def append(self, messages: pa.RecordBatch) -> StoredMessages:
-        """Store the messages that are not in the journal yet. They are on disk when this returns.
+        """Store the messages that are not in the journal yet, and return these. They are on disk then.
 
         Raises WriteError if the disk is full, and BrokerError if messages have no ids or an id was
         used for a different body. None of the messages is stored then.
@@ -204,7 +211,7 @@ class Journal:
                 hint="Let the sender set message ids, or use a different protocol (docs/guarantees.md)",
             )
         ids = ids_of(messages)
-        fresh = self._known.fresh(ids)
+        fresh = self._known.mask_new(ids)
         if not fresh.all():
             new_rows = pa.array(fresh)
             messages, ids = messages.filter(new_rows), ids.filter(new_rows)
@@ -222,7 +229,8 @@ class Journal:
     def read(self, number: int) -> Iterator[StoredMessages]:
         """Yield the journal's messages from a number on.
 
-        Raises StorageError if the message with this number is not stored.
+        Yields nothing if it is the number of the next message. Raises StorageError if the journal
+        does not have the message with this number (any more).
         """
         if not self.first <= number <= self.next:
             problem = f"the journal has messages {self.first} to {self.next}, not {number}"
@@ -234,7 +242,10 @@ class Journal:
                 yield stored.after(number)
 
     def release(self, number: int) -> None:
-        """Delete the journal segments whose messages all have lower numbers, and keep their ids."""
+        """Delete the journal segments whose messages all have lower numbers, and keep their ids.
+
+        The last segment, to which messages are appended, is never deleted.
+        """
         # The last segment is still being written.
         for segment in sorted(self._firsts)[:-1]:
             if self._firsts[segment + 1] > number:
@@ -254,11 +265,14 @@ class Journal:
             self._forget()
 
     def close(self) -> None:
-        """Close the journal."""
+        """Close the journal's files, and release its lock."""
         self._resources.close()
 
     def _open(self, resources: ExitStack) -> None:
-        """Load the ids and numbers of existing files, and find the end of the last segment."""
+        """Load the ids and numbers of the journal's files, and find the end of the last segment.
+
+        Raises StorageError if an earlier segment ends inside a frame.
+        """
         files = journal_files(self.folder)
         end = 0
         for file in files:
@@ -286,7 +300,7 @@ class Journal:
         self._growing.close()
 
     def _load(self, file: JournalFile) -> int:
-        """Load the ids and numbers of a file. Returns the end of its last complete frame."""
+        """Load the ids and numbers of one journal file. Returns the end of its last complete frame."""
         end = 0
         for frame in read_frames(file.path):
             if self.next and frame.number != self.next:
@@ -300,9 +314,10 @@ class Journal:
         return end
 
     def _cache_ids(self, ids: pa.RecordBatch) -> None:
-        """Cache ids until their segment is released, up to the number of ids to remember.
+        """Cache the ids of stored messages until their segment is released.
 
-        Ids that are not cached are read again from the segment.
+        They are then written to an id file. Only ids of segments that this process began are
+        cached, and only as many as the journal remembers. Others are read again from the segment.
         """
         number = self._growing.number
         if number in self._ids or self._firsts[number] == self.next:
@@ -319,7 +334,7 @@ class Journal:
         self._firsts[number] = self.next
 
     def _forget(self) -> None:
-        """Delete the id files that are no longer needed."""
+        """Delete the journal's id files that have none of the last ``remembered`` ids."""
         kept = self.next - self._options.remembered
         files = [file for file in journal_files(self.folder) if file.kind == IDS]
         for file in files:

@@ -44,7 +44,10 @@ SEGMENTS = pa.schema(
 
 
 def find_journal(path: str) -> Path:
-    """Return a journal's folder, from its path or its trail's prefix. Raises StorageError."""
+    """Return a journal's folder, from its path or its trail's prefix.
+
+    Raises StorageError if it does not exist, or has no files.
+    """
     for folder in (Path(path), Path(f"{path}.journal")):
         if folder.is_dir() and journal_files(folder):
             return folder
@@ -59,8 +62,8 @@ def find_journal(path: str) -> Path:
     raise StorageError("there is no journal here", where=Where(source=path), hint=hint)
 
 
-def segments_of(folder: Path) -> pa.RecordBatch:
-    """Return a row for each file of a journal.
+def file_rows(folder: Path) -> pa.RecordBatch:
+    """Return a row for each file of a journal, as ``trailgate journal list`` shows them.
 
     The row has the number of the file's first message and, for a segment, the time at which its
     last message was received.
@@ -85,10 +88,10 @@ def segments_of(folder: Path) -> pa.RecordBatch:
 
 
 def messages_of(folder: Path, number: int = 0) -> Iterator[pa.RecordBatch]:
-    """Yield the journal's messages from a number on, as a table.
+    """Yield the journal's messages from a number on, as ``trailgate journal show`` prints them.
 
-    The columns are number, id, time of receipt, headers, body as text, and the reason if there is
-    no body.
+    The columns are number, id, time of receipt, headers, body as text, and the fault of a message
+    that cannot be read, or null.
     """
     for _, frame in segment_frames(folder):
         skipped = max(0, number - frame.number)
@@ -127,7 +130,7 @@ class JournalExtent(NamedTuple):
 
 
 class FrameLocation(NamedTuple):
-    """The location of a journal frame: its first message's number, its segment, and its bytes in the segment."""
+    """The location of a journal frame: its first message's number, its segment, its bytes [begin, end)."""
 
     number: int
     segment: int
@@ -176,7 +179,10 @@ class JournalRange:
 
 @dataclass(slots=True)
 class JournalIndex:
-    """The locations of a journal's frames. Each frame is located once, as the journal grows."""
+    """The locations of a journal's frames. Each frame is located once, as the journal grows.
+
+    ``extent`` and ``range`` update the index first; ``cuts`` uses it as it is.
+    """
 
     folder: Path
     _frames: list[FrameLocation] = field(default_factory=list)
@@ -196,14 +202,18 @@ class JournalIndex:
         return JournalExtent(self._frames[0].number, self._end)
 
     def _forget(self, first: int | None) -> None:
-        """Remove the frames of deleted segments."""
+        """Remove the frames of deleted segments from the index; ``first`` is the first segment left."""
         if first is None:
             self._frames.clear()
         elif self._frames and self._frames[0].segment < first:
             self._frames = [frame for frame in self._frames if frame.segment >= first]
 
     def _index_segment(self, segment: int) -> None:
-        """Add the new frames of a segment. The last one is read, to find its number of messages."""
+        """Add the new frames of a journal segment to the index.
+
+        The last frame is read, because only the message numbers of the following frames show how
+        many messages a frame has. A last frame that is still being written is not added.
+        """
         path = file_path(self.folder, segment, SEGMENT)
         if not path.exists():
             return  # deleted since the files were listed
@@ -243,7 +253,8 @@ class JournalIndex:
     def cuts(self, begin: int, end: int, size: int) -> list[int]:
         """Return message numbers that divide the messages [begin, end) into pieces of about ``size`` bytes.
 
-        A piece consists of complete frames, except for the first and the last one.
+        A piece consists of complete journal frames, except for the first and the last one.
+        ``begin`` and ``end`` are not among the numbers.
         """
         numbers: list[int] = []
         gathered = 0
@@ -258,6 +269,6 @@ class JournalIndex:
 
 
 def _end_of_ids(path: Path) -> int:
-    """Return the number after the last message in an id file, or 0 for other files."""
+    """Return the number after the last message in a journal's id file, or 0 for a segment."""
     last = next(read_frames(path), None) if path.suffix == f".{IDS}" else None
     return 0 if last is None else last.number + len(last.batch)

@@ -37,7 +37,7 @@ _NAME: Final = re.compile(r"(\d{10})\.(segment|ids)")
 
 
 class JournalFrame(NamedTuple):
-    """A frame read from a journal segment: its first message's number, its start and end in the segment, its messages."""
+    """A frame read from a file of a journal: its first message's number, its start and end, its messages."""
 
     number: int
     begin: int
@@ -57,7 +57,7 @@ def encode_frame(number: int, batch: pa.RecordBatch) -> tuple[Any, ...]:
 
 
 def read_frames(path: Path, begin: int = 0, *, check: bool = True) -> Iterator[JournalFrame]:
-    """Yield the frames of a journal segment from an offset on, up to the first incomplete frame.
+    """Yield the frames of a journal file from an offset on, up to the first incomplete frame.
 
     With ``check``, raises StorageError if a complete frame follows the incomplete one, because the
     file is then damaged.
@@ -93,7 +93,10 @@ def _open(path: Path) -> BinaryIO:
 
 
 def _head(file: BinaryIO, begin: int) -> tuple[int, int, bytes] | None:
-    """Return a frame's message number, payload size, and head, or None if there is no complete head."""
+    """Return a journal frame's first message number, payload size, and head.
+
+    Returns None if there is no complete head at the offset.
+    """
     file.seek(begin)
     head = file.read(HEAD)
     if len(head) < HEAD or head[: len(MAGIC)] != MAGIC:
@@ -103,7 +106,7 @@ def _head(file: BinaryIO, begin: int) -> tuple[int, int, bytes] | None:
 
 
 def _read(file: BinaryIO, begin: int) -> JournalFrame | None:
-    """Return the frame at an offset, or None if it is incomplete or its checksum is wrong."""
+    """Return the journal frame at an offset, or None if it is incomplete or its checksum is wrong."""
     head_fields = _head(file, begin)
     if head_fields is None:
         return None
@@ -127,7 +130,7 @@ def _bytes_left(file: BinaryIO) -> int:
 
 
 def _check_torn(file: BinaryIO, path: Path, begin: int) -> None:
-    """Raise StorageError if a complete frame follows an incomplete one.
+    """Raise StorageError if a complete journal frame follows the incomplete one at ``begin``.
 
     An interrupted write can only leave an incomplete frame at the end, so this is damage.
     """
@@ -146,7 +149,10 @@ def _check_torn(file: BinaryIO, path: Path, begin: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class JournalFile:
-    """One file of a journal: its path, its number, and whether it is a segment or an id file (``kind``)."""
+    """One file of a journal: its path, its number, and whether it is a segment or an id file (``kind``).
+
+    ``kind`` is ``SEGMENT`` or ``IDS``. The id file of a deleted segment has the segment's number.
+    """
 
     path: Path
     number: int
@@ -174,7 +180,7 @@ def journal_files(folder: Path) -> list[JournalFile]:
 
 
 def segment_frames(folder: Path) -> Iterator[tuple[JournalFile, JournalFrame]]:
-    """Yield the frames of all segments, each with its file."""
+    """Yield the frames of all segments of a journal, each with its file."""
     for file in journal_files(folder):
         if file.kind == SEGMENT:
             for frame in read_frames(file.path):
@@ -182,12 +188,15 @@ def segment_frames(folder: Path) -> Iterator[tuple[JournalFile, JournalFrame]]:
 
 
 def file_path(folder: Path, number: int, kind: str) -> Path:
-    """Return the path of a journal's file."""
+    """Return the path of a journal's file, such as ``0000000042.segment``."""
     return folder / f"{number:010d}.{kind}"
 
 
 class GrowingSegment:
-    """The last segment of a journal, to which frames are appended."""
+    """The last segment of a journal, to which frames are appended.
+
+    When it is opened, the file is truncated to ``size`` bytes, or created.
+    """
 
     def __init__(self, folder: Path, number: int, size: int) -> None:
         self.path, self.number, self.size = file_path(folder, number, SEGMENT), number, size
@@ -196,7 +205,7 @@ class GrowingSegment:
         self._file.sync()
 
     def append(self, *parts: Any) -> None:
-        """Append bytes to the last segment and sync them.
+        """Append bytes to the journal's last segment and sync them.
 
         If this fails, the segment is restored to its old size.
         """
@@ -213,5 +222,5 @@ class GrowingSegment:
             raise
 
     def close(self) -> None:
-        """Close the file of the last segment."""
+        """Close the file of the journal's last segment."""
         self._file.close()

@@ -1,1 +1,1 @@
-"""Receive messages from a broker into a trail, for as long as they arrive."""
+"""Receive messages from a broker into a trail or a journal, for as long as they arrive."""

@@ -56,8 +56,8 @@ class FeedPart:
     """Consecutive messages of a feed with their numbers.
 
     ``problems`` are those of messages that could not be read; they refer to messages by their index
-    in the part. ``end`` is the number of the last message plus one. ``repeated`` is the number of
-    redelivered messages, which were dropped.
+    in the part. ``end`` is the number after the last received message, even if that message was
+    dropped as a duplicate. ``repeated`` is the number of redelivered messages, which were dropped.
     """
 
     messages: MessageBatch
@@ -71,7 +71,7 @@ class FeedPart:
 
     @property
     def size(self) -> int:
-        """The number of bytes of the messages' bodies."""
+        """The number of bytes of the bodies of the part's messages."""
         return int(self.messages.ends[-1] - self.messages.starts[0]) if len(self) else 0
 
     @staticmethod
@@ -106,7 +106,7 @@ class FeedPart:
 
 
 class ConnectionState(NamedTuple):
-    """The state of a feed's broker connection: whether it is connected, and how often it has connected so far."""
+    """The state of a feed's broker connection: whether it is connected, and how often it was made."""
 
     is_connected: bool
     made: int
@@ -124,7 +124,7 @@ class MessageFeed(Protocol):
         ...
 
     def earlier(self, number: int, count: int) -> Iterator[MessageBatch]:
-        """Yield at most ``count`` messages before a number, if they still exist.
+        """Yield the last ``count`` messages before a number, or fewer if the feed has no more.
 
         Called before ``open``.
         """
@@ -140,14 +140,14 @@ class MessageFeed(Protocol):
 
     @property
     def is_replayed(self) -> bool:
-        """Whether ``receive`` has returned all messages that were received before this start."""
+        """Whether the feed has returned all messages that were received before this start."""
         ...
 
     @property
     def is_connected(self) -> bool:
         """Whether the feed is connected to its source.
 
-        Only then does an empty result mean that no message is waiting.
+        If it is not, an empty result of ``receive`` does not mean that no message is waiting.
         """
         ...
 
@@ -172,7 +172,7 @@ class MessageFeed(Protocol):
 class DuplicateFilter:
     """Drops messages of a feed with an id that has been seen before.
 
-    Without a rule, no ids are compared.
+    ``rule`` states which header has the id. If it is None, no ids are compared.
     """
 
     def __init__(self, rule: MessageIdRule | None) -> None:
@@ -186,7 +186,7 @@ class DuplicateFilter:
         """Read the ids of earlier messages from the feed, so that duplicates of them are recognized.
 
         It reads the messages before ``number``, as many as the rule remembers and the feed still
-        has. ``last`` is the highest id among them.
+        has. ``last`` is the highest id among them, as the last commit stored it.
         """
         if self._ids is None or self._rule is None or number is None:
             return
@@ -196,9 +196,10 @@ class DuplicateFilter:
         self._last = last
 
     def deduplicate(self, part: FeedPart) -> tuple[FeedPart, int]:
-        """Remove the duplicates from a part of the feed.
+        """Remove the messages with known ids from a part of the feed.
 
-        Return the rest and the number of duplicates.
+        Return the rest of the part and the number of duplicates. A message whose id is invalid
+        becomes a problem of the part.
         """
         if self._ids is None or not len(part):
             return part, 0
@@ -232,7 +233,7 @@ class DuplicateFilter:
 
 @dataclass(frozen=True, slots=True)
 class _Turn:
-    """The result of one call of ``receive``, and the state of the feed after it."""
+    """The result of one ``receive`` by the prefetching thread, and the feed's state after it."""
 
     part: FeedPart | None
     is_replayed: bool = False
@@ -245,10 +246,10 @@ class _Turn:
 
 
 class PrefetchingFeed:
-    """Receives the parts of another feed in a thread; see ``MessageFeed``.
+    """Receives the parts of another feed in a thread, ahead of the capture; see ``MessageFeed``.
 
-    Parts are received in advance until they have ``ahead`` bytes. ``receive`` joins the parts that
-    wait.
+    The thread pauses while parts of ``ahead`` bytes are waiting. ``receive`` joins the waiting
+    parts.
 
     Between ``open`` and ``close`` only the thread uses the other feed, except for its name,
     ``link`` and ``lag``. An error in the thread is raised by ``receive`` after the parts before it,
@@ -281,7 +282,11 @@ class PrefetchingFeed:
         self._thread.start()
 
     def receive(self, seconds: float) -> FeedPart | None:
-        """Return prefetched messages, or wait for some; see ``MessageFeed``."""
+        """Return prefetched messages, or wait for some; see ``MessageFeed``.
+
+        While the feed is connected, waits up to ANSWER_SECONDS for the thread's result. If there is
+        still none, ``is_connected`` becomes False.
+        """
         seconds = max(seconds, ANSWER_SECONDS) if self.is_connected else seconds
         with self._changed:
             if not self._changed.wait_for(lambda: self._turns, seconds):
@@ -289,7 +294,7 @@ class PrefetchingFeed:
                 self.is_connected = False
                 return None
             first = self._turns.popleft()
-            parts = self._following(first)
+            parts = self._take_joinable(first)
             self._changed.notify_all()
         if first.error is not None:
             raise first.error
@@ -331,8 +336,8 @@ class PrefetchingFeed:
         if error is not None:
             raise error
 
-    def _following(self, first: _Turn) -> list[FeedPart]:
-        """Return the part of ``first``, and the waiting parts that can be captured together with it."""
+    def _take_joinable(self, first: _Turn) -> list[FeedPart]:
+        """Remove the waiting parts that can be captured together with ``first``. Returns all their parts."""
         if first.part is None:
             return []
         parts, size, count = [first.part], first.size, len(first.part)
@@ -347,7 +352,7 @@ class PrefetchingFeed:
         return parts
 
     def _run(self) -> None:
-        """Receive until the feed is closed or raises an error."""
+        """Receive from the prefetched feed in the thread, until it is closed or raises an error."""
         try:
             while self._has_room():
                 self._note_captured()
@@ -359,7 +364,10 @@ class PrefetchingFeed:
             self._put(_Turn(None, error=error))
 
     def _has_room(self) -> bool:
-        """Wait until there is room for another part. Returns False if the feed was closed."""
+        """Wait, in the prefetching thread, until fewer than ``ahead`` bytes are waiting.
+
+        Returns False if the feed was closed.
+        """
 
         def is_due() -> bool:
             return self._closing or sum(turn.size for turn in self._turns) < self._ahead
@@ -385,8 +393,8 @@ class PrefetchingFeed:
 class JournalFeed:
     """The feed of a queue or topic: stores its messages in the journal, acknowledges them, then returns them.
 
-    ``needed`` is a header that every message must have. A message without it is not acknowledged,
-    so it stays with the broker, and BrokerRefusedError is raised.
+    ``needed`` is a header that every message must have, or None. A message without it is not
+    acknowledged, so it stays with the broker, and BrokerRefusedError is raised.
     """
 
     name = "journal"
@@ -454,7 +462,7 @@ class JournalFeed:
         return self._journal.next - number
 
     def mark_captured(self, number: int) -> None:
-        """Delete captured messages from the journal; see ``MessageFeed``."""
+        """Delete the journal's segments whose messages are all in the trail; see ``MessageFeed``."""
         self._journal.release(number)
 
     def close(self) -> None:
@@ -467,7 +475,7 @@ class JournalFeed:
             self._journal.close()
 
     def _check(self, window: MessageWindow) -> None:
-        """Raise BrokerRefusedError if a message does not have the needed header."""
+        """Raise BrokerRefusedError if a received message does not have the needed header."""
         if self._needed is None:
             return
         if HeaderColumns.of(window.messages["headers"]).values(self._needed).null_count:
@@ -484,7 +492,7 @@ class JournalFeed:
 class KafkaFeed:
     """The feed of a Kafka partition; see ``MessageFeed``.
 
-    Offsets are the numbers, and generated ids contain them.
+    The number of a message is its offset, and the generated message ids contain it.
     """
 
     def __init__(self, address: BrokerAddress, receiver: KafkaReceiver) -> None:
@@ -565,7 +573,10 @@ class KafkaFeed:
 
 
 class ReceiverClass(NamedTuple):
-    """The receiver of a protocol: its module and class, and whether the broker keeps messages after they are read."""
+    """The receiver of a protocol: its module and class, and whether the broker keeps messages after they are read.
+
+    A broker that keeps messages needs no journal.
+    """
 
     module: str
     receiver: str
@@ -587,7 +598,7 @@ ROWS: Final[Mapping[ProtocolFamily, ReceiverClass]] = MappingProxyType(
 
 
 def check_journalled(address: BrokerAddress) -> None:
-    """Raise OptionError for a broker that keeps its messages, because no journal is used for it."""
+    """Raise OptionError if a broker keeps its messages (Kafka), since no journal stores these."""
     if ROWS[address.family].keeps_messages:
         problem = f"{address} keeps its messages, so they are not received into a journal"
         hint = 'Stream it by Spark\'s own format "kafka" through trailgate.spark.capture, or capture it by trailgate capture'
@@ -597,9 +608,9 @@ def check_journalled(address: BrokerAddress) -> None:
 def make_receiver(address: BrokerAddress, *, lasting: bool = True) -> Any:
     """Create the receiver for a broker address. It connects on first use.
 
+    After the first connection, a ``lasting`` receiver reconnects for as long as it is used. Any
+    other gives up if the broker does not answer for the seconds of the address's option patience.
     Raises MissingDependencyError if an extra is not installed.
-
-    A ``lasting`` receiver reconnects for as long as it is used.
     """
     row = ROWS[address.family]
     return getattr(importlib.import_module(row.module), row.receiver)(address, lasting=lasting)
@@ -613,7 +624,7 @@ def make_feed(
     *,
     lasting: bool = True,
 ) -> MessageFeed:
-    """Create the feed for a broker address.
+    """Create the feed of a live capture for a broker address.
 
     ``folder`` is the journal's folder, if one is needed. For ``needed`` see ``JournalFeed``, for
     ``lasting`` see ``make_receiver``.

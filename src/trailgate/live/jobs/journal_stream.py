@@ -1,4 +1,4 @@
-"""Read a journal as a stream of operations, in batches that can be repeated.
+"""Read a journal as a stream of operations, in batches that can be repeated (the Spark format ``jms``).
 
 Each batch starts and ends between two transactions (``TransactionBoundaries``), and
 ``operations_of`` parses it. ``StoringReceiver`` fills the journal in a thread: it stores a broker's
@@ -50,8 +50,8 @@ class TransactionBoundaries:
     """Finds boundaries: message numbers of a journal before which no transaction is open.
 
     A batch can end at a boundary. With ``stop``, a bad message ends the stream, so the search ends
-    at the first one. Without it, a bad message is quarantined together with its unit, and no
-    boundary lies inside the unit.
+    at the first bad message. Without it, a bad message is quarantined together with its unit (its
+    transaction, if it has one), and no boundary lies inside the unit.
     """
 
     def __init__(self, index: JournalIndex, capture: Capture, *, stop: bool = True) -> None:
@@ -66,14 +66,14 @@ class TransactionBoundaries:
         if begin >= end or not self._capture.spans_messages:
             return end
         if self._known is None or self._known[:2] != (begin, end):
-            self._known = (begin, end, self._close(self._last_begun(begin, end), end))
+            self._known = (begin, end, self._close(self._last_unit_start(begin, end), end))
         return self._known[2]
 
     def last_within(self, begin: int, most: int, end: int) -> int:
         """Return the last transaction boundary after ``begin`` within ``most`` messages.
 
         If all of these belong to one transaction, return a boundary after it, but not after
-        ``end``. Returns ``begin`` if there is none.
+        ``end``. Returns ``begin`` if there is no boundary up to ``end``.
         """
         # double the number of messages until they contain a boundary
         stop = begin
@@ -85,15 +85,16 @@ class TransactionBoundaries:
             most *= 2
         return begin
 
-    def _last_begun(self, begin: int, end: int) -> int:
-        """Return the number of the message in [begin, end) at which the last unit begins, or ``begin``.
+    def _last_unit_start(self, begin: int, end: int) -> int:
+        """Return the number of the message in [begin, end) at which the journal's last unit begins.
 
-        The search begins at the end and looks back further and further, to read few messages.
+        Returns ``begin`` if no unit begins there. The search begins at the end and looks back
+        further and further, to read few messages.
         """
         size = LOOKED_AT
         while True:
             low = max(begin, end - size)
-            starts = self._begun(low, end, known=low == begin)
+            starts = self._unit_starts(low, end, known=low == begin)
             # Parsing from the middle cannot always tell whether its first message begins a unit, so
             # that one does not count.
             starts = starts if low == begin else starts[starts > low]
@@ -103,8 +104,8 @@ class TransactionBoundaries:
                 return begin
             size *= FACTOR
 
-    def _begun(self, begin: int, end: int, *, known: bool) -> Longs:
-        """Return the messages in [begin, end) at which a unit begins.
+    def _unit_starts(self, begin: int, end: int, *, known: bool) -> Longs:
+        """Return the numbers of the journal's messages in [begin, end) at which a unit begins.
 
         ``known`` means that no unit is open before ``begin``; otherwise one may be.
         """
@@ -187,12 +188,11 @@ def _messages(stored: StoredMessages, source: str) -> tuple[MessageBatch, tuple[
 class StoringReceiver:
     """Receives a broker's messages into a journal, in a thread that starts when the object is created.
 
-    It is the only writer of the journal.
+    It is the only writer of the journal: raises StorageError if another run writes to the journal.
+    Later errors are raised by ``check``. No message is acknowledged before it is stored.
 
-    Raises StorageError if another run writes to the journal. Later errors are raised by ``check``.
-    No message is acknowledged before it is stored. With a ``rule``, messages with a known id are
-    not stored; the journal then keeps the last messages, from which a later start reads the known
-    ids.
+    With a ``rule``, messages with a known id (``jms.id``) are not stored. The journal then keeps as
+    many captured messages as the rule remembers, so that a later start can read their ids.
     """
 
     def __init__(
@@ -219,7 +219,7 @@ class StoringReceiver:
         return self._journal.next
 
     def check(self) -> None:
-        """Raise the error that stopped the receiving thread, if it was stopped."""
+        """Raise the error that stopped the thread that receives into the journal, if there is one."""
         if self._error is not None:
             raise self._error
 
@@ -229,7 +229,7 @@ class StoringReceiver:
         return since is not None and time.monotonic() - since >= seconds
 
     def release(self, number: int) -> None:
-        """Delete the messages before a number from the journal."""
+        """Delete the journal's messages before a number, except those whose ids are still needed."""
         with self._changing:
             self._journal.release(max(0, number - self._kept))
 
@@ -265,7 +265,7 @@ class StoringReceiver:
         self._receiver.acknowledge(window)
 
     def _note_ids(self) -> None:
-        """Read the ids of the messages in the journal."""
+        """Read the ids of the last messages in the journal, as many as the rule remembers."""
         if self._ids is not None:
             for stored in self._journal.read(
                 max(self._journal.first, self._journal.next - self._kept)
@@ -275,7 +275,7 @@ class StoringReceiver:
     def _deduplicate(
         self, messages: pa.RecordBatch
     ) -> tuple[pa.RecordBatch, TrailgateError | None]:
-        """Return the messages with new ids, and the error of the first message with an invalid id.
+        """Return the received messages with new ids, and the error of the first message with an invalid id.
 
         That message and all later messages are not returned. The error is None if all ids are
         valid.

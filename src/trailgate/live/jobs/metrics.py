@@ -69,8 +69,8 @@ class CaptureStatistics:
     """Totals of a live capture over all batches (see ``BatchReport``).
 
     ``last`` is the last batch, or None before the first one. ``received`` is the time of the last
-    batch in seconds since 1970 UTC. ``connected`` and ``reconnections`` describe the current broker
-    connection.
+    batch in seconds since 1970 UTC. ``connected`` states whether the broker is connected now, and
+    ``reconnections`` is the number of connections after the first one.
     """
 
     messages: int = 0
@@ -105,7 +105,7 @@ class CaptureStatistics:
         )
 
     def sums(self) -> dict[str, int]:
-        """Return the capture's totals by name."""
+        """Return the live capture's totals by the names in ``SUMMED``."""
         return {name: getattr(self, name) for name in SUMMED}
 
     @property
@@ -156,7 +156,7 @@ class ReportOptions:
 
 
 def read_reports(connection: Mapping[str, str]) -> ReportOptions:
-    """Read the options of periodic reports from properties. Raises OptionError."""
+    """Read the options of periodic reports from the properties ``jms.report.*``. Raises OptionError."""
     target = connection.get(OUTPUT, "report")
     if target.casefold() not in TARGETS:
         raise _error(OUTPUT, target, f"one of {', '.join(TARGETS)}")
@@ -197,7 +197,7 @@ class IntervalReport:
         return self.interval.messages / self.seconds if self.seconds else 0.0
 
     def fields(self) -> dict[str, Any]:
-        """Return the report as plain values."""
+        """Return the periodic report as a dictionary for JSON."""
         last = self.total.last
         return {
             "seconds": round(self.seconds, 3),

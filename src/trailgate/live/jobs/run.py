@@ -3,32 +3,24 @@
 ``LiveCapture`` does this batch by batch, until it is stopped. A commit records the number of the
 next message, so that a restart continues exactly there.
 
-``capture_repaired`` adds repaired messages of a live trail's quarantine to the trail: all of them
-or none, and each only once. A line of the quarantine contains the ``position`` at which the message
-was received. It identifies the message if the file is captured again, and ids that are generated
-from it are the same as in the original capture.
+Bad messages are quarantined, if the options ask for it. ``repaired.py`` adds them to the trail after
+the user has repaired them.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import logging
-import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from io import BytesIO
 from pathlib import Path
 from typing import Final
 
-import numpy as np
-import pyarrow as pa
-
 from trailgate.capture.capture import Capture, Parsed
-from trailgate.errors import DecodeError, OptionError, StorageError, TrailgateError, Where
-from trailgate.jobs.capture.ranges import encode_or_reject
+from trailgate.errors import OptionError, StorageError, TrailgateError, Where
 from trailgate.live.brokers.address import BrokerAddress
 from trailgate.live.files.journal import JournalOptions
 from trailgate.live.jobs.feed import (
@@ -40,7 +32,6 @@ from trailgate.live.jobs.feed import (
     make_feed,
 )
 from trailgate.live.jobs.units import HELD_BYTES, UnitResult, UnitSorter, skipped_totals
-from trailgate.messages.messages import RECEIVED, MessageBatch, as_messages
 from trailgate.messages.metadata import JMS_MESSAGE_ID, MessageIdRule, message_id_kind
 from trailgate.messages.skipped import (
     SkippedTotals,
@@ -48,19 +39,13 @@ from trailgate.messages.skipped import (
     count_skipped,
     skipped_notes,
 )
-from trailgate.model.changes import ChangeBatch
-from trailgate.storage.files.quarantine import append_lines, parse_message_line
+from trailgate.storage.files.quarantine import append_lines
 from trailgate.storage.live.appender import TrailAppender
 from trailgate.storage.live.live_trail import AppendOptions
 from trailgate.storage.live.recovery import DuplicateSkipper
 from trailgate.storage.writing.table_writing import Counts, add_counts, count_operations
 
 _LOG: Final = logging.getLogger("trailgate.brokers")
-DIGITS: Final = 10  # the digits of each half of a position
-_POSITION: Final = re.compile(rf"[0-9]{{{2 * DIGITS}}}")
-NO_POSITION: Final = (
-    "Lines of a live trail's quarantine have it; capture other messages into a trail of their own"
-)
 INTERRUPTED: Final = "a capture of repaired messages into this trail was interrupted"
 AGAIN: Final = "Run its command again: trailgate capture --from FILE --to PREFIX"
 WAITS: Final = (
@@ -82,7 +67,8 @@ class SourcePosition:
     - ``reason`` is the fault of a bad unit to which the next message may still belong, and
       ``transaction`` the id of the transaction at the end of that unit, if known.
     - ``last_id`` is the highest message id so far, if ids are compared.
-    - ``pending`` is a digest of the repaired messages that are being added now.
+    - ``pending`` is a digest of the repaired messages that ``capture_repaired`` has begun to add,
+      or None if all are added.
     """
 
     source: str
@@ -129,6 +115,7 @@ class ReceiveOptions:
 
     - ``on_error``: "stop" at a bad message, or "quarantine" it.
     - ``until_empty``: stop after no message came for ``idle_seconds``.
+    - ``append`` and ``journal``: the options of the trail and of the journal.
     - ``unordered_ids``: accept message ids that are lower than earlier ones.
     - ``needed_header``: a message without this header is not acknowledged.
     - ``held_bytes``: a transaction with more bytes of messages is buffered in a temporary file
@@ -153,12 +140,13 @@ class ReceiveOptions:
 class BatchReport:
     """The result of a live capture's batch.
 
-    ``repeated`` messages were redelivered by the broker, and ``duplicates`` were sent again by the
-    sender (equal ids of ``jms.id``); both are dropped. ``skipped`` messages contain no operation.
-    ``lag_messages`` is the number of messages that are received but not in the trail yet.
-    ``lag_seconds`` is the age of the last message, or None if it has no time. ``trail_file`` and
-    ``trail_offset`` are the trail's end. ``number`` is the number of the message with which a
-    restart continues.
+    ``messages`` is the number of received messages without the ``repeated`` ones, which the broker
+    redelivered. ``duplicates`` were sent again by the sender (equal ids of ``jms.id``). Both are
+    dropped. ``skipped`` messages contain no operation. ``lag_messages`` is the number of messages
+    that are received but not in the trail yet. ``lag_seconds`` is the age of the last message, or
+    None if it has no time. ``trail_file`` and ``trail_offset`` are the trail's end. ``number`` is
+    the number of the message with which a restart continues. ``counts`` are the operations by table
+    and type.
     """
 
     messages: int
@@ -176,183 +164,9 @@ class BatchReport:
     counts: Counts
 
 
-@dataclass(frozen=True, slots=True)
-class RepairSummary:
-    """The result of capturing repaired messages.
-
-    ``skipped`` is the number of messages that were captured before. ``notes`` are warnings, for
-    example about messages without operations.
-    """
-
-    target: str
-    messages: int = 0
-    skipped: int = 0
-    transactions: int = 0
-    operations: int = 0
-    counts: Counts = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class _Line:
-    """A message in a file, with its line number (from 1) and its position in the feed."""
-
-    path: str
-    number: int
-    position: str
-    body: bytes
-    headers: Mapping[str, str]
-
-
 def interruption_error(prefix: str) -> StorageError:
     """Build the error for a trail to which only a part of some repaired messages was added."""
     return StorageError(INTERRUPTED, where=Where(source=prefix), hint=AGAIN)
-
-
-def capture_repaired(
-    capture: Capture, paths: Iterable[str], prefix: str, options: AppendOptions
-) -> RepairSummary:
-    """Add the messages of repaired quarantines to their trail.
-
-    Raises the error of the first message that is still bad; then nothing is added. Raises
-    StorageError if a live capture is using the trail. Also raises it if an interrupted capture has
-    left transactions in the trail that the capture must first receive again.
-
-    The commit before the additions records a digest of the messages (``pending``), so that a
-    restart after an interruption can check that the same messages are passed, and skip those that
-    the trail already contains.
-    """
-    lines = [line for path in paths for line in _lines(Path(path))]
-    listed = Path(f"{prefix}.repaired")
-    with TrailAppender(prefix, capture.tables, options) as appender:
-        recovered = appender.recovered
-        position = read_position(recovered.source_position, None, prefix)
-        if position is None:
-            raise StorageError("nothing was received into this trail", where=Where(source=prefix))
-        known = _known(listed, position.repaired)
-        fresh = [line for line in lines if line.position not in known]
-        # the digest recognises the same set of messages after an interruption
-        digest = hashlib.sha256("".join(line.position for line in fresh).encode()).hexdigest()
-        if position.pending not in (None, digest):
-            raise interruption_error(prefix)
-        if position.pending is None and recovered.transactions:
-            problem = "the trail contains transactions that its source has to send again"
-            hint = "Let the capture from the broker run until it has received something"
-            raise StorageError(problem, where=Where(source=prefix), hint=hint)
-        skipped = len(lines) - len(fresh)
-        if not fresh:
-            return RepairSummary(prefix, skipped=skipped)
-        batches, notes = _parse(capture, fresh, appender)
-        added_lines = "".join(f"{line.position}\n" for line in fresh).encode()
-        # The list grows before the trail, but only the commit's size counts: a line beyond it is
-        # cut off.
-        size = append_lines(listed, position.repaired, [BytesIO(added_lines)])
-        if position.pending is None:
-            appender.commit(replace(position, pending=digest).encode())
-        counts: Counts = {}
-        transactions, rest = 0, DuplicateSkipper(recovered)
-        for batch in batches:
-            more, begun = count_operations(batch, 0, batch.rows)
-            counts, transactions = add_counts(counts, more), transactions + begun
-            # Only the operations that an interrupted run had not appended.
-            missing = rest.rest(batch)
-            if missing is not None and missing.rows:
-                appender.append(missing)
-        rest.finish()
-        appender.commit(replace(position, repaired=size, pending=None).encode())
-    operations = sum(count for kinds in counts.values() for count in kinds.values())
-    return RepairSummary(
-        target=prefix,
-        messages=len(fresh),
-        skipped=skipped,
-        transactions=transactions,
-        operations=operations,
-        counts=counts,
-        notes=notes,
-    )
-
-
-def _lines(path: Path) -> Iterator[_Line]:
-    """Yield the messages of a file.
-
-    Raises DecodeError for a line that is invalid or has no position.
-    """
-    try:
-        lines = path.read_bytes().split(b"\n")
-    except OSError as error:
-        problem = f"cannot open the messages: {error.strerror}"
-        raise StorageError(problem, where=Where(source=str(path))) from error
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
-        where = Where(source=str(path), line=number)
-        try:
-            body, headers = parse_message_line(line)
-        except DecodeError as error:
-            raise error.with_place(source=str(path), line=number) from None
-        position = json.loads(line).get("position")
-        if not (isinstance(position, str) and _POSITION.fullmatch(position)):
-            raise DecodeError("the line has no position", where=where, hint=NO_POSITION)
-        yield _Line(str(path), number, position, body, headers)
-
-
-def _known(listed: Path, size: int) -> frozenset[str]:
-    """Return the positions of messages that were captured before, from the first ``size`` bytes of the list."""
-    if not size:
-        return frozenset()
-    try:
-        return frozenset(listed.read_bytes()[:size].decode("ascii").split("\n"))
-    except (OSError, UnicodeDecodeError) as error:
-        problem = f"the list of repaired messages cannot be read: {error}"
-        raise StorageError(problem, where=Where(source=str(listed))) from None
-
-
-def _parse(
-    capture: Capture, lines: Sequence[_Line], appender: TrailAppender
-) -> tuple[tuple[ChangeBatch, ...], tuple[str, ...]]:
-    """Return the operations of messages, and the warnings. Raises the error of the first bad message."""
-    last = appender.recovered.last
-    state = capture.state_after(None if last is None else last.csn)
-    parsed = capture.parse(_messages(lines), state)
-    end = capture.at_end(parsed.state)
-    # The first fault of a message wins: reversed, so that earlier problems overwrite later ones.
-    bad = {max(one.message, 0): one.error for one in reversed(parsed.problems)}
-    bad |= {len(lines) - 1: one.error for one in end.problems}
-    for batch, message in ((parsed.batch, parsed.message), (end.batch, end.message)):
-        bad |= encode_or_reject(appender.encode, batch, message)[1]
-    if bad:
-        at = min(bad)
-        raise _locate(bad[at], lines[max(at, 0)])
-    skipped = parsed.skipped
-
-    def place(at: int) -> Where:
-        line = lines[int(skipped.message[at])]
-        return Where(source=line.path, line=line.number)
-
-    notes = capture.warnings_of_part(parsed.notes | end.notes)
-    return (parsed.batch, end.batch), (*sorted(notes), *skipped_notes(skipped.totals(place)))
-
-
-def _messages(lines: Sequence[_Line]) -> MessageBatch:
-    """Return the messages as a batch, with the files and offsets that they had when they were received."""
-    now = time.time_ns() // 1000
-    rows = pa.RecordBatch.from_pylist(
-        [
-            {"received": now, "headers": [*line.headers.items()], "body": line.body}
-            for line in lines
-        ],
-        RECEIVED,
-    )
-    # a position is the file's and the offset's digits, ten each
-    halves = [(line.position[:DIGITS], line.position[DIGITS:]) for line in lines]
-    files, offsets = np.array(halves, np.int64).reshape(-1, 2).T
-    messages, _ = as_messages(rows, (files, offsets), lines[0].path)
-    return messages
-
-
-def _locate(error: TrailgateError, line: _Line) -> TrailgateError:
-    error.where = replace(error.where, source=line.path, message=None, line=line.number)
-    return error
 
 
 class LiveCapture:
@@ -404,8 +218,9 @@ class LiveCapture:
         self._state = capture.state_after(last, broken=reason is not None, bad=bad)
 
     def run(self, stopped: Callable[[], bool] = lambda: False) -> Iterator[BatchReport]:
-        """Capture until there is a reason to stop, and yield a report of each batch.
+        """Capture a feed until a stop is requested, and yield a report of each batch.
 
+        That is so if ``stopped()`` is true or, with ``until_empty``, if no messages come any more.
         In the mode "stop", raises the first bad message's error.
         """
         # drop the lines of the quarantine that the last commit does not count
@@ -432,7 +247,7 @@ class LiveCapture:
         self._commit()
 
     def _receive(self) -> FeedPart | None:
-        """Wait for messages. If none come, or on an error, commit the appended operations."""
+        """Wait for a part of the feed. If none comes, or on an error, commit what was appended."""
         part = None
         try:
             part = self._feed.receive(POLL_SECONDS)
@@ -443,16 +258,14 @@ class LiveCapture:
 
     @property
     def link(self) -> ConnectionState:
-        """The state of the broker connection."""
+        """The state of the live capture's broker connection."""
         return self._feed.link
 
     @property
     def open_problem(self) -> str | None:
-        """Why messages at the end of the feed are not captured yet, for example because their transaction has no end.
+        """Why messages at the end of the feed are not captured yet, or None if all are captured.
 
-        None if all are captured.
-
-        The next start of the capture reads them again.
+        For example, their transaction has no end. The next start of the capture reads them again.
         """
         ended = self._capture.at_end(self._state)
         if ended.problems:
@@ -461,13 +274,14 @@ class LiveCapture:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """The warnings about the messages of this run, among them the messages without operations."""
+        """The warnings about the messages of this live capture, among them those without operations."""
         return (*sorted(self._notes), *skipped_notes(self._without))
 
     def _note(self, parsed: Parsed, skipped: SkippedTotals) -> None:
-        """Store the warnings about a part of messages.
+        """Store the warnings about a part of the feed.
 
-        A capture that runs until it is stopped also logs the new ones at once.
+        A capture that runs until it is stopped also logs the new ones at once. ``skipped`` are the
+        part's messages without operations.
         """
         # A note that is built from several batches, such as a number of heartbeats, is not among them.
         notes = self._capture.warnings_of_part(parsed.notes) & parsed.notes
@@ -503,7 +317,7 @@ class LiveCapture:
         return self._report(received, taken, dropped, counts, transactions)
 
     def _append(self, taken: UnitResult) -> tuple[Counts, int]:
-        """Append the operations that the trail does not contain yet.
+        """Append a part's complete operations that the trail does not contain yet.
 
         Returns the counts by table and type, and the number of transactions.
         """
@@ -519,7 +333,7 @@ class LiveCapture:
         return counts, transactions
 
     def _note_position(self, taken: UnitResult) -> None:
-        """Record the position that the next commit stores."""
+        """Record the position in the feed that the trail's next commit stores."""
         last = self._ids.before(taken.number)
         self._reached = SourcePosition(
             source=self._feed.name,

@@ -32,9 +32,10 @@ _NAMED: Final = re.compile(
 
 
 def broker_address(given: Sequence[str], connection: Mapping[str, str]) -> BrokerAddress | None:
-    """Return the address of the broker, or None if the source consists of files.
+    """Return the address of a capture's broker, or None if the source consists of files.
 
-    Raises OptionError if the address is invalid, or is combined with other sources.
+    ``given`` are the sources of ``--from``; if there are none, the properties ``connection`` name
+    the broker. Raises OptionError if the address is invalid, or is combined with other sources.
     """
     user, password = connection.get(USER), connection.get(PASSWORD)
     if given:
@@ -57,7 +58,10 @@ def broker_address(given: Sequence[str], connection: Mapping[str, str]) -> Broke
 
 
 def _join(url: str, destination: str) -> str:
-    """Return the address of a destination at a provider's URL."""
+    """Build a broker address from the properties java.naming.provider.url and jms.destination.
+
+    For example, ``amqp://mq1`` and ``dynamicTopics/orders`` become ``amqp://mq1/topic/orders``.
+    """
     if not is_address(url):
         raise unknown_protocol_error(url)
     matched = _NAMED.fullmatch(destination)

@@ -52,7 +52,8 @@ class SpillingBuffer(Generic[T]):
     """A buffer of values in order, such as operations: ``limit`` bytes in memory, the rest in a file.
 
     The file in ``folder`` has no name and is lost when the process ends. It is not needed later,
-    because after a restart the messages of an open unit are read again.
+    because after a restart the messages of an open unit are read again. Iterating yields all
+    values, as often as needed.
     """
 
     def __init__(self, folder: Path, limit: int = HELD_BYTES) -> None:
@@ -61,7 +62,7 @@ class SpillingBuffer(Generic[T]):
         self._file: IO[bytes] | None = None
 
     def add(self, value: T, size: int) -> None:
-        """Add a value read from ``size`` bytes. Raises WriteError if the disk is full."""
+        """Add a value made from ``size`` bytes. Raises WriteError if the disk is full."""
         self._room -= size
         if self._room >= 0:
             self._values.append(value)
@@ -81,7 +82,7 @@ class SpillingBuffer(Generic[T]):
                 yield pickle.load(self._file)  # noqa: S301  nobody else can open the file
 
     def clear(self) -> None:
-        """Remove all values from the buffer."""
+        """Remove all values from the spilling buffer."""
         self._values.clear()
         self._stored = 0
 
@@ -105,7 +106,7 @@ class _OpenUnit:
 
     @property
     def operations(self) -> Iterator[AppendedUnits]:
-        """The buffered operations, for the trail."""
+        """The unit's buffered operations, not encoded, for the trail."""
         return ((batch, None) for batch in self.batches)
 
 
@@ -131,27 +132,28 @@ class UnitResult:
 class UnitSorter:
     """Sorts the messages of parsed parts into units.
 
-    ``encoded`` encodes operations as trail records in advance (or returns None), and raises an
-    error if they cannot be encoded. A unit with more than ``limit`` bytes of messages is buffered
-    in a file in ``folder``.
+    ``encode`` encodes operations as trail records in advance (or returns None), and raises an
+    error if they cannot be encoded. With ``stop``, a bad message ends the run; otherwise its unit
+    is quarantined. ``reason`` is the fault of a bad unit that was open when an earlier run ended,
+    or None. A unit with more than ``limit`` bytes of messages is buffered in a file in ``folder``.
     """
 
     def __init__(
         self,
-        encoded: Callable[[ChangeBatch], EncodedTrail | None],
+        encode: Callable[[ChangeBatch], EncodedTrail | None],
         folder: Path,
         *,
         stop: bool,
         reason: str | None = None,
         limit: int = HELD_BYTES,
     ) -> None:
-        self._encoded, self._stop = encoded, stop
+        self._encode, self._stop = encode, stop
         self._folder, self._limit = folder, limit
         self._open = None if reason is None else self._unit(0, reason)
 
     def take(self, part: FeedPart, parsed: Parsed) -> UnitResult:
         """Sort a part of messages, and return the complete units, including buffered operations."""
-        encoded, blamed = encode_or_reject(self._encoded, parsed.batch, parsed.message)
+        encoded, blamed = encode_or_reject(self._encode, parsed.batch, parsed.message)
         problems = {problem.message: problem.error for problem in reversed(parsed.problems)}
         bad = {**blamed, **problems}
         for at, error in bad.items():
@@ -174,7 +176,7 @@ class UnitSorter:
         opened, self._open = self._open or self._unit(number), None
         if opened.reason is not None:
             return UnitResult((), (), number)
-        _, blamed = encode_or_reject(self._encoded, parsed.batch, parsed.message)
+        _, blamed = encode_or_reject(self._encode, parsed.batch, parsed.message)
         errors = [*(problem.error for problem in parsed.problems), *blamed.values()]
         if not errors:
             last: list[AppendedUnits] = [(parsed.batch, None)] if parsed.batch.rows else []
@@ -192,18 +194,22 @@ class UnitSorter:
         return None if self._open is None else self._open.reason
 
     def next_number(self, end: int) -> int:
-        """Return the number of the message at which a restart continues after the messages before ``end``.
+        """Return the number of the message with which a restart would continue.
 
-        An open unit is read again from its start, unless it is bad.
+        ``end`` is the number after the last sorted message. An open unit is read again from its
+        start, unless it is bad.
         """
         return end if self._open is None or self._open.reason else self._open.number
 
     def _stop_before(
         self, part: FeedPart, parsed: Parsed, unit: Longs, error: TrailgateError, at: int
     ) -> UnitResult:
-        """Return the result for a run that stops: the operations before the unit of the bad message ``at``."""
+        """Return the result for a run that stops at the bad message ``at``.
+
+        These are the operations before its unit. ``unit`` has the unit of each message.
+        """
         blamed = 0 if at < 0 else int(unit[at])
-        number = self._number(part, unit, blamed)
+        number = self._first_number(part, unit, blamed)
         buffered: Iterable[AppendedUnits] = ()
         if blamed > 0 and self._open is not None:
             buffered = self._open.operations
@@ -212,8 +218,8 @@ class UnitSorter:
         complete: list[AppendedUnits] = [(parsed.batch.where(before), None)] if before.any() else []
         return UnitResult(chain(buffered, complete), (), number, error=error)
 
-    def _number(self, part: FeedPart, unit: Longs, number: int) -> int:
-        """Return the number of a unit's first message."""
+    def _first_number(self, part: FeedPart, unit: Longs, number: int) -> int:
+        """Return the number of the first message of a unit; ``number`` is the unit within the part."""
         if number == 0 and self._open is not None:
             return self.next_number(int(part.numbers[0]))
         return int(part.numbers[int(np.searchsorted(unit, number))])
@@ -227,7 +233,10 @@ class UnitSorter:
     def _divide(
         self, part: FeedPart, parsed: Parsed, unit: Longs, bad: Mapping[int, TrailgateError]
     ) -> UnitResult:
-        """Divide a part that has bad messages or open units: return the complete units, and buffer the rest."""
+        """Divide a part with bad messages or open units: return the complete units, buffer the rest.
+
+        ``unit`` has the unit of each message, and ``bad`` the error of each bad message.
+        """
         reasons = unit_reasons(bad, unit, self.reason)
         unit_of_operation, last = self._units_of(parsed, unit), int(unit[-1])
         closed = last if parsed.state.is_open else last + 1  # units below this number have ended
@@ -273,9 +282,10 @@ class UnitSorter:
         bad: Mapping[int, TrailgateError],
         reason: str | None,
     ) -> None:
-        """Add messages to an open unit.
+        """Add the messages in the mask ``mine`` to an open unit.
 
-        If the unit is bad, its buffered messages are turned into lines of the quarantine.
+        If the unit is bad (it has a ``reason``), its buffered messages are turned into lines of the
+        quarantine.
         """
         rows = np.flatnonzero(mine)
         if reason is None:
@@ -291,7 +301,7 @@ class UnitSorter:
         opened.lines += self._lines(part, rows, bad, reason)
 
     def _unit(self, number: int, reason: str | None = None) -> _OpenUnit:
-        """Return a new unit with empty buffers."""
+        """Create an open unit with empty buffers. ``number`` is the number of its first message."""
         limits = (self._folder, self._limit)
         return _OpenUnit(number, SpillingBuffer(*limits), SpillingBuffer(*limits), reason=reason)
 

@@ -1,4 +1,7 @@
-"""The command COUNT."""
+"""Logdump's command COUNT: its options, the files to count, and the result.
+
+``logdump/counting.py`` counts the records.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +40,11 @@ OPTIONS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class CountOptions:
-    """The options of Logdump's COUNT. Times are microseconds since 1970 UTC."""
+    """The options of Logdump's COUNT. None means that an option is not set.
+
+    ``start`` and ``end`` are times in microseconds since 1970 UTC, and ``minutes`` is the length of
+    the intervals. ``table`` and ``files`` are patterns of names.
+    """
 
     detail: bool
     start: int | None = None
@@ -47,7 +54,7 @@ class CountOptions:
     files: str | None = None
 
     def mask(self, chunk: LogdumpChunk, mask: Mask) -> Mask:
-        """Return a mask of the records to count, among those in ``mask``."""
+        """Return a mask of the records that COUNT counts, among the selected records in ``mask``."""
         if self.start is not None:
             mask = mask & (chunk.view.io_time >= self.start)
         if self.end is not None:
@@ -58,7 +65,7 @@ class CountOptions:
 
 
 def count_command(session: LogdumpSession, arguments: CommandArguments) -> Iterator[Result]:
-    """Count the records from the current position on, or the records of other files."""
+    """COUNT: count the records from the current position on, or the records of other files."""
     options = _options(session, arguments)
     if options.files is None:
         yield from _count(session, session.trail, session.start, options)
@@ -144,9 +151,10 @@ def _options(session: LogdumpSession, arguments: CommandArguments) -> CountOptio
 
 
 def _phrases(arguments: CommandArguments) -> list[list[str]]:
-    """Split the arguments into options, each with the words after it.
+    """Split the arguments of COUNT into options, each with the words after it.
 
-    Commas between them are optional.
+    Commas between them are optional: ``DETAIL START 12:00`` is ``[["DETAIL"], ["START",
+    "12:00"]]``. Raises OptionError if the first word is not an option.
     """
     phrases: list[list[str]] = []
     for word in arguments.plain:
@@ -164,11 +172,11 @@ def _phrases(arguments: CommandArguments) -> list[list[str]]:
 
 
 def _paths(pattern: str) -> tuple[Sequence[str], Sequence[str]]:
-    """Return the trail files whose names match a pattern, in name order, and the other matching files.
+    """Return the files that COUNT LOG counts: the trail files whose names match a pattern, in name order.
 
-    ``*`` and ``?`` are wildcards. The names of trail files end with a number; other files beside
-    them are definitions, manifests and quarantined messages. If no name ends with a number, all
-    files count as trail files.
+    Also returns the other matching files. ``*`` and ``?`` are wildcards. The names of trail files
+    end with a number; other files beside them are definitions, manifests and quarantined messages.
+    If no name ends with a number, all files count as trail files.
     """
     folder, _, name = pattern.rpartition("/")
     entries = folder_entries(folder or ("/" if pattern.startswith("/") else "."))

@@ -1,4 +1,4 @@
-"""Commands about files: trail files, folders, command files, the session log, and SAVE.
+"""Logdump's commands about files: trail files, folders, command files, the session log, and SAVE.
 
 SAVE writes the selected records, with the file header and the metadata records that they need, to a
 new trail file that other programs can read.
@@ -99,7 +99,7 @@ def list_files(session: LogdumpSession, arguments: CommandArguments) -> Iterator
 
 
 def folder_entries(folder: str) -> list[fs.FileInfo]:
-    """Return the files and folders in a folder, for FILES. Raises StorageError."""
+    """Return the files and folders in a folder, for FILES and COUNT. Raises StorageError."""
     store, path = locate(folder)
     try:
         entries: list[fs.FileInfo] = store.get_file_info(fs.FileSelector(path))
@@ -202,7 +202,12 @@ FILE_COMMANDS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class SaveOptions:
-    """The options of Logdump's SAVE. None means no limit, or unchanged transaction indicators."""
+    """The options of Logdump's SAVE: the new file, and what is written into it.
+
+    With ``replace`` an existing file is replaced. ``records`` and ``data_bytes`` are limits, or
+    None. ``comments`` states whether comment records are added. ``indicator`` replaces the
+    transaction indicators of the records, unless it is None.
+    """
 
     path: str
     replace: bool = False
@@ -229,7 +234,10 @@ class SaveOptions:
 
 @dataclass(slots=True)
 class SavedFile:
-    """The trail file that SAVE has written so far. ``size`` counts all bytes of the file."""
+    """The trail file that SAVE has written so far. ``size`` counts all bytes of the file.
+
+    ``records`` and ``data_bytes`` count the selected records and their data.
+    """
 
     stream: Any = field(repr=False)
     size: int = 0
@@ -237,11 +245,11 @@ class SavedFile:
     data_bytes: int = 0
 
     def write(self, raw: bytes) -> None:
-        """Write bytes of records, and add them to the saved file's size."""
+        """Write bytes to the trail file that SAVE creates, and add them to its size."""
         self.size += self.stream.write(raw)
 
 
-def read_options(arguments: CommandArguments, *, comments: bool) -> SaveOptions:
+def read_save_options(arguments: CommandArguments, *, comments: bool) -> SaveOptions:
     """Parse the options of SAVE. Raises OptionError."""
     plain = arguments.plain
     if not plain:
@@ -268,7 +276,7 @@ def read_options(arguments: CommandArguments, *, comments: bool) -> SaveOptions:
 
 def save_records(session: LogdumpSession, arguments: CommandArguments) -> Iterator[Result]:
     """SAVE: write records to a new trail file, and report the result."""
-    options = read_options(arguments, comments=session.settings.save_comments)
+    options = read_save_options(arguments, comments=session.settings.save_comments)
     path = session.path(options.path)
     saved = save(session, options, path)
     yield NoteResult(
@@ -278,7 +286,7 @@ def save_records(session: LogdumpSession, arguments: CommandArguments) -> Iterat
 
 
 def save(session: LogdumpSession, options: SaveOptions, target: str) -> SavedFile:
-    """Write the records from the session's position on to a file, and move the session past them.
+    """Write the selected records from the session's position on to a trail file, and move past them.
 
     The file is written under another name, and renamed when it is complete.
     """
@@ -313,7 +321,7 @@ def _is_same(store: fs.FileSystem, path: str, other: str) -> bool:
 
 
 def _write(session: LogdumpSession, options: SaveOptions, saved: SavedFile) -> None:
-    """Write the header, the metadata records before the position, comments, and the selected records."""
+    """Write the file that SAVE creates: header, earlier metadata records, comments, selected records."""
     trail = session.trail
     start = session.start
     saved.write(trail.read(0, trail.header_length).tobytes())
@@ -338,7 +346,7 @@ def _write(session: LogdumpSession, options: SaveOptions, saved: SavedFile) -> N
 
 
 def _bytes_of(chunk: LogdumpChunk, rows: Longs, indicator: int | None) -> bytes:
-    """Return the bytes of the selected records, with a different transaction indicator if one is given."""
+    """Return the bytes of the records to save, with a different transaction indicator if one is given."""
     data = chunk.source.data
     if indicator is not None:
         data = data.copy()
@@ -364,7 +372,10 @@ def _comment(trail: OpenTrail, text: str) -> bytes:
 
 
 def _set_size(store: fs.FileSystem, part: str, trail: OpenTrail, size: int) -> None:
-    """Write the file's size into its header, if the store supports that. Readers do not need it."""
+    """Write the size of the saved trail file into its header. Readers do not need it.
+
+    Does nothing in a store that cannot change a file, or if the trail has no header.
+    """
     if not trail.header_length or not isinstance(store, fs.LocalFileSystem):
         return
     header = with_file_size(trail.read(0, trail.header_length).tobytes(), size)
@@ -373,7 +384,7 @@ def _set_size(store: fs.FileSystem, part: str, trail: OpenTrail, size: int) -> N
 
 
 def set_comments(session: LogdumpSession, arguments: CommandArguments) -> Iterator[Result]:
-    """Set whether SAVE writes comment records by default."""
+    """SAVEFILECOMMENT: set whether SAVE writes comment records by default."""
     session.set(save_comments=read_choice(arguments.only("ON"), {"ON": True, "OFF": False}))
     state = "on" if session.settings.save_comments else "off"
     yield NoteResult(f"Comment records in saved files: {state}", {"comments": state == "on"})

@@ -1,4 +1,4 @@
-"""The command FILTER."""
+"""Logdump's command FILTER, which shows and changes the filters of the session."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ def _first_word(text: str) -> tuple[str, str]:
 
 
 def _side_of(text: str) -> tuple[FilterSide, str]:
-    """Parse the side (include or exclude) at the start of a text.
+    """Parse INCLUDE or EXCLUDE at the start of FILTER's arguments.
 
-    Without one it is the side that includes.
+    Without one of them the filter includes. Returns the side and the rest of the text.
     """
     first, rest = _first_word(text)
     for side in FilterSide:
@@ -53,7 +53,10 @@ def _side_of(text: str) -> tuple[FilterSide, str]:
 
 
 def _filter(session: LogdumpSession, option: FilterOption, *, text: str, rest: str) -> RecordFilter:
-    """Build the filter for an option. Its complete text is stored for FILTER SHOW."""
+    """Build the filter that an option of FILTER adds. Its complete text is stored for FILTER SHOW.
+
+    ``rest`` is the text after the option's name.
+    """
     typed = read_arguments(rest)
     if not typed.plain and not option.bare:
         raise OptionError(f"a value is missing after {option.names[0]}", hint=option.syntax)

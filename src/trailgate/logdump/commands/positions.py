@@ -1,4 +1,4 @@
-"""Commands that move to a position or scan for a record, and show the record.
+"""Logdump's commands that move to a position or scan for a record, and show the record.
 
 Scans search by header, transaction, time, type, AuditRBA or metadata.
 """
@@ -41,7 +41,7 @@ MOST_BYTES: Final = 1 << 20  # bytes that DUMP shows at most
 
 
 def show_next(session: LogdumpSession, arguments: CommandArguments) -> Iterator[Result]:
-    """Show the next records that pass the filters."""
+    """NEXT: show the next records that pass the filters, at RBA 0 first the file header if it is set."""
     wanted = arguments.number(1)
     if wanted and _at_file_header(session):
         yield show_file_header(session)
@@ -58,7 +58,7 @@ def _at_file_header(session: LogdumpSession) -> bool:
 def _records(session: LogdumpSession, count: int) -> Iterator[Result]:
     # at the end of the file, records may have been appended since it was opened
     if session.settings.forward and session.start >= session.trail.size:
-        session.trail.grown()
+        session.trail.refresh_size()
     suppressed = 0
     for chunk in chunks(session, SMALL):
         rows = selected_rows(session, session.filters.mask(chunk))[:count]
@@ -78,7 +78,10 @@ def _records(session: LogdumpSession, count: int) -> Iterator[Result]:
 
 
 def _records_read(session: LogdumpSession, chunk: LogdumpChunk, rows: list[int]) -> int:
-    """Return how many records of a chunk were read up to the last one shown."""
+    """Return the number of a chunk's records that NEXT has read, including the last one shown.
+
+    ``rows`` are the shown rows, of which there is at least one.
+    """
     return rows[-1] + 1 if session.settings.forward else len(chunk) - rows[-1]
 
 
@@ -102,13 +105,13 @@ def skip_records(session: LogdumpSession, arguments: CommandArguments) -> Iterat
 
 
 def set_position(session: LogdumpSession, arguments: CommandArguments) -> Iterator[Result]:
-    """POSITION: set the position or the direction of reading."""
+    """POSITION: set the position or the direction in which Logdump reads."""
     trail = session.trail
     word = arguments.only("").upper()
     if word[:3] in ("FOR", "REV"):
         session.set(forward=word[:3] == "FOR")
     elif word in ("EOF", "LAST"):
-        trail.grown()
+        trail.refresh_size()
         last = trail.record_before(trail.size) if word == "LAST" else None
         session.position = trail.size if last is None else last
     elif word == "FIRST":
@@ -116,7 +119,7 @@ def set_position(session: LogdumpSession, arguments: CommandArguments) -> Iterat
     elif word:
         rba = read_number(word)
         # The file may have grown since it was opened, so look again before refusing.
-        if rba > trail.size and (not trail.grown() or rba > trail.size):
+        if rba > trail.size and (not trail.refresh_size() or rba > trail.size):
             raise OptionError(f"the file ends at RBA {trail.size}")
         session.position = rba
     direction = "forward" if session.settings.forward else "in reverse"
@@ -125,7 +128,7 @@ def set_position(session: LogdumpSession, arguments: CommandArguments) -> Iterat
 
 
 def set_direction(word: str) -> Callable[[LogdumpSession, CommandArguments], Iterator[Result]]:
-    """Return a command that sets the direction of reading, like ``POSITION FORWARD``."""
+    """Return the function of FORWARD or REVERSE, which is like ``POSITION FORWARD``."""
 
     def run(session: LogdumpSession, arguments: CommandArguments) -> Iterator[Result]:
         if arguments.plain:
@@ -136,7 +139,7 @@ def set_direction(word: str) -> Callable[[LogdumpSession, CommandArguments], Ite
 
 
 def move_to_time(session: LogdumpSession, arguments: CommandArguments) -> Iterator[Result]:
-    """Move to the first record of the given time or later."""
+    """BEGIN: move to the first record of the given time or later."""
     time = read_time(" ".join(arguments.plain), session.settings.time_offset, session.now())
     for chunk in session.trail.forward(session.trail.header_length, SMALL):
         late = chunk.view.io_time >= time
@@ -151,7 +154,7 @@ def move_to_time(session: LogdumpSession, arguments: CommandArguments) -> Iterat
 
 
 def show_bytes(session: LogdumpSession, arguments: CommandArguments) -> Iterator[Result]:
-    """Show bytes of the trail file in hex."""
+    """DUMP: show bytes of the trail file in hex, from the current position on."""
     size = min(arguments.number(DUMPED), MOST_BYTES)
     raw = session.trail.read(session.position, size).tobytes()
     yield ShownBytes(session.position, raw, session.settings)
@@ -185,7 +188,7 @@ MOVING_COMMANDS: Final = (
 
 
 def scan_for_header(session: LogdumpSession, arguments: CommandArguments) -> Iterator[Result]:
-    """Show the next good record, skipping damaged bytes. With PREV, show the previous good record."""
+    """SCANFORHEADER: show the next good record, skipping damaged bytes; with PREV the previous one."""
     trail = session.trail
     previous = bool(arguments.plain) and read_choice(arguments.only(), {"PREV": True})
     back = previous or not session.settings.forward
@@ -210,7 +213,7 @@ def scan_for_header(session: LogdumpSession, arguments: CommandArguments) -> Ite
 def scan_for_transaction_end(
     session: LogdumpSession, _arguments: CommandArguments
 ) -> Iterator[Result]:
-    """Find the end of the transaction, and show the first record of the next transaction."""
+    """SCANFORENDTRANS: find the end of the transaction, and show the first record of the next one."""
     if not session.settings.forward:
         raise OptionError(
             "this search goes forward only", hint="POSITION FORWARD changes the direction"
@@ -236,20 +239,23 @@ def scan_for_transaction_end(
 def scan_for_transaction_begin(
     session: LogdumpSession, _arguments: CommandArguments
 ) -> Iterator[Result]:
-    """Show the next record that begins a transaction."""
+    """SCANFORNEXTTRANS: show the next record that begins a transaction."""
     return find_record(session, lambda chunk: _is_at_border(chunk, FIRST))
 
 
 def _is_at_border(chunk: LogdumpChunk, border: int) -> Mask:
-    """Return a mask of the records that are the first, or the last, of their transactions."""
+    """Return a mask of a chunk's records that are the first, or the last, of their transactions.
+
+    ``border`` is FIRST or LAST.
+    """
     indicator = chunk.view.indicator
-    # `apart` marks records that neither open nor end a transaction.
-    mask: Mask = ((indicator == border) | (indicator == ONLY_RECORD)) & ~chunk.apart
+    # `separate` marks records that neither open nor end a transaction.
+    mask: Mask = ((indicator == border) | (indicator == ONLY_RECORD)) & ~chunk.separate
     return mask
 
 
 def scan_for_time(session: LogdumpSession, arguments: CommandArguments) -> Iterator[Result]:
-    """Show the next record of the given time or later."""
+    """SCANFORTIME: show the next record of the given time or later."""
     typed, *names = arguments.phrases() or [[]]
     time = read_time(" ".join(typed), session.settings.time_offset, session.now())
     patterns = [word for phrase in names for word in phrase]
@@ -257,20 +263,20 @@ def scan_for_time(session: LogdumpSession, arguments: CommandArguments) -> Itera
 
 
 def scan_for_rba(session: LogdumpSession, arguments: CommandArguments) -> Iterator[Result]:
-    """Show the next record whose AuditRBA is the given number."""
+    """SCANFORRBA: show the next record whose AuditRBA is the given number."""
     first, *names = arguments.plain or [""]
     test = filters.of_field("audit_rba", operator.eq, read_number(first, 0, 2**32 - 1))
     return find_record(session, _and_named(test, names))
 
 
 def scan_for_type(session: LogdumpSession, arguments: CommandArguments) -> Iterator[Result]:
-    """Show the next record of the given record type."""
+    """SCANFORTYPE: show the next record of the given record type."""
     first, *names = arguments.plain or [""]
     return find_record(session, _and_named(filters.of_types(type_codes([first])), names))
 
 
 def scan_for_metadata(session: LogdumpSession, arguments: CommandArguments) -> Iterator[Result]:
-    """Show the next metadata record, optionally of the given type or table."""
+    """SCANFORMETADATA: show the next metadata record, optionally of the given type or table."""
     names = arguments.plain
     tests = [filters.of_types([IO_METADATA])]
     if names and names[0].upper() in METADATA_KINDS:
@@ -280,7 +286,7 @@ def scan_for_metadata(session: LogdumpSession, arguments: CommandArguments) -> I
 
 
 def _and_named(test: RecordTest, patterns: list[str]) -> RecordTest:
-    """Return a test that also compares table names, if patterns are given."""
+    """Return a test of records that also compares table names, if patterns are given."""
     return filters.all_of([test, filters.of_names(patterns)]) if patterns else test
 
 

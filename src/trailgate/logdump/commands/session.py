@@ -1,4 +1,4 @@
-"""Commands for the session: its state, help, earlier commands, and conversions of times and numbers.
+"""Logdump's commands about the session: its state, help, earlier commands, conversions of times and numbers.
 
 Also lists Logdump's commands that are not supported, each with the reason.
 """
@@ -66,7 +66,7 @@ SHOWN_SETTINGS: Final = (
 
 
 def show_time(session: LogdumpSession, _arguments: CommandArguments) -> Iterator[Result]:
-    """Show the current time, local and in GMT."""
+    """TIME: show the current time, in the session's time zone and in GMT."""
     now = (session.now() - EPOCH) // MICROSECOND
     yield _times(session, now)
 
@@ -83,18 +83,18 @@ def _times(session: LogdumpSession, microseconds: int) -> Result:
 
 
 def compute_timestamp(session: LogdumpSession, arguments: CommandArguments) -> Iterator[Result]:
-    """Convert a time to a trail's timestamp."""
+    """COMPUTETIMESTAMP: convert a time to a trail's timestamp."""
     typed = " ".join(arguments.plain)
     yield _times(session, read_time(typed, session.settings.time_offset, session.now()))
 
 
 def interpret_timestamp(session: LogdumpSession, arguments: CommandArguments) -> Iterator[Result]:
-    """Convert a trail's timestamp to a time."""
+    """INTERPRETTIMESTAMP: convert a trail's timestamp to a time."""
     yield _times(session, unix_from_julian(arguments.number()))
 
 
 def interpret_interval(_session: LogdumpSession, arguments: CommandArguments) -> Iterator[Result]:
-    """Convert microseconds to days, hours, minutes and seconds."""
+    """INTERPRETINTERVAL: convert microseconds to days, hours, minutes and seconds."""
     microseconds = arguments.number()
     # 90,061,000,002 microseconds are 1 day, 01:01:01.000002.
     seconds, rest = divmod(microseconds, 1_000_000)
@@ -104,7 +104,7 @@ def interpret_interval(_session: LogdumpSession, arguments: CommandArguments) ->
 
 
 def show_float(_session: LogdumpSession, arguments: CommandArguments) -> Iterator[Result]:
-    """Convert hex digits to an IEEE float of 4 or 8 bytes."""
+    """FLOAT: convert hex digits to an IEEE float of 4 or 8 bytes."""
     digits = "".join(arguments.plain).removeprefix("0x")
     try:
         raw = bytes.fromhex(digits)
@@ -183,7 +183,7 @@ UNSUPPORTED_COMMANDS: Final = tuple(_command(row) for row in UNSUPPORTED)
 
 
 def show_environment(session: LogdumpSession, _arguments: CommandArguments) -> Iterator[Result]:
-    """Show the open file and all settings of the session."""
+    """ENV: show the open file and all settings of the session."""
     settings = session.settings
     rows = [("Current Volume", mask_logins(session.folder or "."))]
     if session.is_open:
@@ -205,7 +205,7 @@ def show_environment(session: LogdumpSession, _arguments: CommandArguments) -> I
 
 
 def show_open(session: LogdumpSession, _arguments: CommandArguments) -> Iterator[Result]:
-    """Show which trail file is open."""
+    """SHOW OPEN: show which trail file is open."""
     rows = (
         [(mask_logins(session.trail.path), f"{session.trail.size} bytes")]
         if session.is_open
@@ -215,7 +215,7 @@ def show_open(session: LogdumpSession, _arguments: CommandArguments) -> Iterator
 
 
 def show_types(_session: LogdumpSession, _arguments: CommandArguments) -> Iterator[Result]:
-    """List the record types of trails."""
+    """SHOW RECTYPE: list the record types of trails."""
     yield ListingResult(
         "Record types",
         tuple((f"{row.code:>3}", row.name) for row in TYPE_ROWS),
@@ -278,12 +278,12 @@ def show_history(session: LogdumpSession, arguments: CommandArguments) -> Iterat
 
 
 def edit_command(session: LogdumpSession, arguments: CommandArguments) -> Iterator[Result]:
-    """Offer an earlier command at the prompt for editing."""
+    """FC: offer an earlier command at the prompt for editing."""
     yield EditResult(_earlier(session, arguments.text))
 
 
 def repeat_command(session: LogdumpSession, arguments: CommandArguments) -> Iterator[Result]:
-    """Run an earlier command again."""
+    """Run an earlier command again: ``!`` or ``!5``."""
     line = _earlier(session, arguments.text)
     if session.depth == DEEPEST:
         raise OptionError("this command would repeat itself")
@@ -298,7 +298,11 @@ def repeat_command(session: LogdumpSession, arguments: CommandArguments) -> Iter
 
 
 def _earlier(session: LogdumpSession, text: str) -> str:
-    """Find an earlier command by its number, by a number counted from the end, or by its first letters."""
+    """Find an earlier command of the session, for FC and ``!``.
+
+    ``text`` is its number, a negative number counted from the end, or its first letters. If it is
+    empty, the last command is found.
+    """
     # the last entry is the present command
     earlier = session.history[:-1]
     sought = text.strip().removeprefix("!")  # !! repeats the last one

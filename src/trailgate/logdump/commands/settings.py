@@ -1,4 +1,4 @@
-"""Commands that show or change one setting of the session: one row each."""
+"""Logdump's commands that show or change one setting of the session: one row each."""
 
 from __future__ import annotations
 
@@ -36,9 +36,10 @@ GREATEST: Final = 1 << 30
 
 
 class SettingCommand(NamedTuple):
-    """A command that shows or changes a setting of the session.
+    """A Logdump command that shows or changes a setting of the session.
 
-    The values are ``choices``, or numbers if there are no choices.
+    ``field`` is the setting's name in ``LogdumpSettings``. Its values are ``choices``, or numbers
+    of at least ``least`` if there are no choices.
     """
 
     names: tuple[str, ...]
@@ -53,7 +54,7 @@ class SettingCommand(NamedTuple):
         return "n" if self.choices is None else " | ".join(self.choices)
 
     def read(self, word: str) -> Any:
-        """Parse a word as the setting's value. Raises OptionError."""
+        """Parse a word as the value of a Logdump setting. Raises OptionError."""
         if self.choices is None:
             return read_number(word, self.least, GREATEST)
         return read_choice(word, self.choices)
@@ -169,7 +170,7 @@ def _command(row: SettingCommand) -> LogdumpCommand:
 
 
 def setting_text(value: object) -> str:
-    """Format the value of a setting for the session's output."""
+    """Format the value of a Logdump setting for output: ``On``, ``ASCII``, ``Detail``, ``140`` or ``All``."""
     if isinstance(value, bool):
         return "On" if value else "Off"
     if isinstance(value, DumpCharset):
@@ -180,7 +181,7 @@ def setting_text(value: object) -> str:
 
 
 def set_time_offset(session: LogdumpSession, arguments: CommandArguments) -> Iterator[Result]:
-    """Set the time zone of times that are shown and typed."""
+    """TIMEOFFSET: set the time zone of times that are shown and typed."""
     if arguments.text:
         session.set(time_offset=read_offset(arguments.text))
     offset: TimeOffset = session.settings.time_offset

@@ -46,7 +46,12 @@ GAUGES: Final = (
 
 @dataclass(frozen=True, slots=True)
 class PublishStatistics:
-    """Totals of a publishing run. ``committed`` is the time of the last batch, in seconds since 1970 UTC."""
+    """Totals of a publishing run, for its metrics.
+
+    ``faults`` and ``outages`` are the broker's, as ``Retries`` counts them, and ``up`` states
+    whether the broker works. ``committed`` is the time of the last batch, in seconds since 1970
+    UTC. ``before`` is the state of the publication when the run began, which the totals exclude.
+    """
 
     messages: int = 0
     operations: int = 0
@@ -59,7 +64,7 @@ class PublishStatistics:
     before: PublishedState = field(default_factory=lambda: PublishedState(""))
 
     def with_batch(self, state: PublishedState) -> PublishStatistics:
-        """Return the totals after a batch that was published just now and ends at a state."""
+        """Return the totals of publishing after a batch that was published now and ends at ``state``."""
         return replace(
             self,
             messages=state.messages - self.before.messages,
@@ -99,9 +104,10 @@ class PublishWatch:
         self._measured = 0.0
 
     def sent(self, state: PublishedState) -> None:
-        """Report a batch of messages that was sent.
+        """Report a batch of messages that a publishing run has sent.
 
-        ``state`` is the state of the publication after it.
+        ``state`` is the state of the publication after the batch. The first call, before there is a
+        publication, only stores the state.
         """
         before = self.statistics
         if self.publication is None:  # the state that a run stores when it begins
@@ -184,7 +190,7 @@ def follow_trail(
 
 
 def print_guarantee(guarantee: str, target: str, *, as_json: bool = False) -> None:
-    """Print the delivery guarantee of a broker, such as "exactly once"."""
+    """Print the delivery guarantee of a publication, such as "exactly once"."""
     shown = mask_logins(target)
     with quiet_pipe():
         if as_json:
@@ -194,7 +200,7 @@ def print_guarantee(guarantee: str, target: str, *, as_json: bool = False) -> No
 
 
 def _lag(publication: Publication) -> int | None:
-    """Return the lag in bytes, or None if the trail cannot be read at the moment."""
+    """Return a publication's lag in bytes, or None if the trail cannot be read at the moment."""
     try:
         return publication.lag_bytes()
     except (TrailgateError, OSError):

@@ -1,1 +1,1 @@
-"""The destinations of published messages, one module for each."""
+"""The targets of published messages, a folder or a broker, with one module for each."""

@@ -1,7 +1,7 @@
-"""Send by AMQP 1.0: messages and a restart message in one transaction of the broker's coordinator.
+"""Publish by AMQP 1.0: messages and a restart message in one transaction of the broker's coordinator.
 
-The restart queue is used as in ``stomp.py``. There are four AMQP links: one to the coordinator, one
-to the destination, and two to the restart queue.
+The restart queue and its marks are used as in ``stomp.py``. There are four AMQP links: one to the
+coordinator, one to the destination, and two to the restart queue.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ RESTARTS: Final[Mapping[str, RestartQueue]] = MappingProxyType(
 
 
 class ReceivedMessage(NamedTuple):
-    """A message that AMQP has delivered: its body as text, and its properties."""
+    """A message that AMQP has delivered: its delivery (to accept it), its body as text, its properties."""
 
     delivery: Any
     body: str
@@ -113,7 +113,7 @@ class SendingConnection(AmqpConnection):
         super()._log_in()
 
     def attach(self, to: BrokerAddress, queue: str) -> None:
-        """Open the AMQP links for sending."""
+        """Open the AMQP links that send: to the destination ``to``, to the restart queue and to the coordinator."""
         self._begin()
         known = self._engine.remote_properties or {}
         self.coordinator = self._session.sender("coordinator")
@@ -181,7 +181,7 @@ class SendingConnection(AmqpConnection):
         return taken.body
 
     def close_link(self, link: Any) -> None:
-        """Close an AMQP link."""
+        """Close one AMQP link. The connection stays open."""
         self._links.remove(link)
         link.close()
         self.work(0.0)
@@ -210,10 +210,10 @@ class SendingConnection(AmqpConnection):
         text = bytes(body).decode("utf-8", "replace") if is_binary else str(body)
         return ReceivedMessage(delivery, text, message.properties or {})
 
-    def answered(self, delivery: Any, what: str) -> Any:
-        """Wait until the AMQP broker has accepted or rejected a delivery.
+    def wait_for_outcome(self, delivery: Any, what: str) -> Any:
+        """Wait until the AMQP broker has accepted or rejected a delivery, and return its answer.
 
-        Raises BrokerError if it was rejected.
+        ``what`` names the delivery in errors. Raises BrokerError if it was rejected.
         """
         if not self.work(SECONDS, lambda: delivery.settled or delivery.remote_state):
             raise self.error(f"the broker does not answer to {what}")
@@ -307,8 +307,8 @@ class AmqpSender(QueueSender):
     def _receive(self, seconds: float, ended: Callable[[], bool] = lambda: False) -> bool:
         """Wait for a restart message, and return whether one arrived before ``ended()`` or the time limit.
 
-        The link has credit for one message at a time; marks that arrive first are stored. Raises
-        StorageError for a foreign message.
+        The link has credit for one message at a time. Marks (``stomp.py``) that arrive first are
+        stored. Raises StorageError for a message that is neither.
         """
         until = time.monotonic() + seconds
         while (left := until - time.monotonic()) > 0 and not ended():
@@ -327,12 +327,13 @@ class AmqpSender(QueueSender):
         return False
 
     def _number_of(self, one: ReceivedMessage) -> int:
-        return self._number(one.body, one.properties.get(NUMBER))
+        return self._restart_number(one.body, one.properties.get(NUMBER))
 
     def _keep_latest(self) -> None:
-        """Accept all restart messages but the latest: a run by STOMP that was killed may have left two (``stomp.py``).
+        """Accept all restart messages but the latest, which removes them from the AMQP queue.
 
-        Raises BrokerRefusedError if another run receives messages of the queue.
+        A run by STOMP that was killed may have left two (``stomp.py``). Raises BrokerRefusedError
+        if another run receives messages of the queue.
         """
         link = self._connected
         marks = {uuid.uuid4().hex for _ in range(MARKS_SENT)}
@@ -355,7 +356,7 @@ class AmqpSender(QueueSender):
         self._connected.work(0.0)
 
     def _is_free(self, seconds: float) -> bool:
-        """Wait until no other run receives from the restart queue, and return whether that is so.
+        """Wait until no other run receives from the AMQP restart queue, and return whether that is so.
 
         Returns True if the broker does not answer this user's requests.
         """
@@ -380,7 +381,7 @@ class AmqpSender(QueueSender):
             self._connected.work(POLL_SECONDS)
 
     def _note_dropping(self, restart: RestartQueue) -> None:
-        """Log a warning, once per sender, if an address drops messages when it is full.
+        """Log a warning, once per AMQP sender, if an address drops messages when it is full.
 
         The broker confirms even the dropped messages, so a run cannot notice the loss.
         """
@@ -397,7 +398,7 @@ class AmqpSender(QueueSender):
             LOG.info("whether %s drops messages is not known: %s", self._address, error.problem)
 
     def read(self) -> str | None:
-        """Return the state in the restart queue; see ``Sender``.
+        """Return the state in the AMQP restart queue; see ``Sender``.
 
         Artemis does not show a message that another run holds.
         """
@@ -418,7 +419,10 @@ class AmqpSender(QueueSender):
     def _send_transaction(
         self, parts: Iterable[OutgoingMessages], state: str, held: ReceivedMessage
     ) -> None:
-        """Send messages and the new restart message, and accept the old one."""
+        """Send messages and the new restart message in one AMQP transaction, and accept the old one.
+
+        Then receives the new one, which this run holds from now on.
+        """
         link, name, delivery = self._connected, self._declare(), held.delivery
         number = self._number_of(held) + 1
         for part in parts:
@@ -428,7 +432,7 @@ class AmqpSender(QueueSender):
         accepted = self._proton.Described(self._proton.ulong(0x24), [])
         delivery.local.data = [name, accepted]
         delivery.update(TRANSACTIONAL)
-        link.answered(new, "a restart message")
+        link.wait_for_outcome(new, "a restart message")
         ended = self._control(DISCHARGE, [name, False])
         self._send_and_wait(link.coordinator, ended, "the end of a transaction")
         delivery.settle()
@@ -444,10 +448,9 @@ class AmqpSender(QueueSender):
         self._held, self._marks = [latest], {}
 
     def close(self) -> None:
-        """Disconnect.
+        """Disconnect from the AMQP broker.
 
-        The AMQP broker rolls back an open transaction, and returns the restart message to its
-        queue.
+        The broker rolls back an open transaction, and returns the restart message to its queue.
         """
         link, self._link = self._link, None
         self._receiver, self._held, self._marks, self._is_asked = None, [], {}, False
@@ -472,7 +475,7 @@ class AmqpSender(QueueSender):
         return self._connected.error(problem, refused=True, hint=STOP_ONE)
 
     def _browse(self) -> list[ReceivedMessage]:
-        """Return the restart messages that the broker shows: one, or none in a new group.
+        """Return the restart messages that the AMQP broker shows: one, or none in a new group.
 
         There are two if two runs began a new group at the same time.
         """
@@ -487,24 +490,24 @@ class AmqpSender(QueueSender):
         return message
 
     def _control(self, name: str, values: list[Any]) -> Any:
-        """Build a message to the coordinator: a described list, such as amqp:declare:list."""
+        """Build a message to the AMQP coordinator: a described list, such as amqp:declare:list."""
         return self._proton.Message(body=self._proton.Described(self._proton.symbol(name), values))
 
     def _declare(self) -> Any:
-        """Begin a transaction, and return its id."""
+        """Begin an AMQP transaction, and return its id."""
         message = self._control(DECLARE, [None])
         return self._send_and_wait(self._connected.coordinator, message, "a transaction").data[0]
 
     def _send_and_wait(self, to: Any, message: Any, what: str) -> Any:
-        """Send a message outside transactions, and return the broker's answer."""
+        """Send an AMQP message outside transactions, and return the broker's answer."""
         self._connected.wait_for_credit(to)
         delivery = to.send(message)
-        answer = self._connected.answered(delivery, what)
+        answer = self._connected.wait_for_outcome(delivery, what)
         delivery.settle()
         return answer
 
     def _send_in(self, to: Any, data: bytes, transaction: Any) -> Any:
-        """Send an encoded message in a transaction."""
+        """Send an encoded AMQP message in a transaction. Returns its delivery, without waiting."""
         self._connected.wait_for_credit(to)
         delivery = to.delivery(to.delivery_tag())
         to.stream(data)
@@ -514,7 +517,7 @@ class AmqpSender(QueueSender):
         return delivery
 
     def _send_part(self, part: OutgoingMessages, transaction: Any) -> None:
-        """Send messages in the transaction, and wait for the broker's answers after every ``UNANSWERED``."""
+        """Send messages in an AMQP transaction, and wait for the answers after every ``UNANSWERED`` messages."""
         link, library = self._connected, self._proton
         waiting: list[Any] = []
         bodies = part.messages.bodies.to_pylist()
@@ -531,7 +534,10 @@ class AmqpSender(QueueSender):
         self._wait_for(waiting)
 
     def _wait_for(self, waiting: list[Any]) -> None:
-        """Wait for the broker's answers, and free the deliveries."""
+        """Wait for the AMQP broker's answers to these deliveries, and free them. Empties the list.
+
+        Raises BrokerError if one was rejected.
+        """
         link = self._connected
         # ``remote_state`` is 0 until the broker has answered.
         if not link.work(SECONDS, lambda: all(one.remote_state for one in waiting)):

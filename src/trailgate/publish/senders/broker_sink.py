@@ -113,7 +113,7 @@ class BrokerSink:
         self._is_ended = False
         self._since = 0.0
         self._stored: str | None = None  # the state at the broker
-        self._tried: str | None = None  # the state that was sent last
+        self._tried: str | None = None  # the state that was sent last, encoded
         self._last: PublishedState | None = None  # the state that was confirmed last
         self._next: PublishedState | None = None  # the state that was sent last
 
@@ -124,13 +124,21 @@ class BrokerSink:
 
     @property
     def room(self) -> int:
-        """The number of messages that the next batch still lacks; see ``Sink``."""
+        """The number of messages that the next batch still lacks, at least 1.
+
+        The caller counts operations, so a batch of transactions as messages may take several
+        commits.
+        """
         return max(1, self._size.messages - self._ready.count)
 
     names: tuple[str, ...] = ()
 
     def begin(self, source: str, form: Mapping[str, str], after: str | None) -> PublishedState:
-        """Connect to the broker, and return the stored state; see ``Sink``."""
+        """Connect to the broker, and return the stored state; see ``Sink``.
+
+        Stores a state of this run at once, with which another run notices that it is not the only
+        one.
+        """
         where = Where(source=self.name)
         text = call_with_retries(self._sender.open, self._retries)
         known = PublishedState(source, form, position=after or "")
@@ -207,13 +215,13 @@ class BrokerSink:
         self._sender.close()
 
     def _wait(self) -> None:
-        """Wait until the thread has sent its batch. Raises the error if it could not be sent."""
+        """Wait until the thread has sent its batch to the broker. Raises the error if it could not."""
         running, self._running = self._running, None
         if running is not None:
             running.result()
 
     def _store(self, state: PublishedState) -> None:
-        """Send a batch with its state, with retries."""
+        """Send a batch with its state to the broker, with retries."""
         # The state of an earlier batch would be taken for that of this one if an attempt fails before it sends.
         self._tried, self._next = None, state
         call_with_retries(lambda: self._send(state), self._retries)
@@ -224,7 +232,7 @@ class BrokerSink:
         self._sent(state)
 
     def _send(self, state: PublishedState) -> None:
-        """Try to send a batch.
+        """Try once to send a batch with its state to the broker.
 
         After a failed attempt the stored state is read first, because the batch may have arrived.
         """
@@ -251,9 +259,10 @@ class BrokerSink:
         self._stored = self._tried
 
     def _divide(self, state: PublishedState, error: BrokerFullError) -> None:
-        """Reduce the size of batches, and raise BatchRefusedError if the batch has several transactions.
+        """Reduce the size of batches after the broker had no room for one.
 
-        A single transaction cannot be divided: the caller then raises ``error``.
+        Raises BatchRefusedError if the batch has several transactions. A single transaction cannot
+        be divided: the caller then raises ``error``.
         """
         self._size.note_refused(self._sending.count)
         if self._last is not None and state.transactions - self._last.transactions > 1:
@@ -267,7 +276,10 @@ class BrokerSink:
 
 
 def sender_for(address: BrokerAddress, group: str, options: PublishOptions, name: str) -> Sender:
-    """Create the sender for a broker address and the message format ``name``. Raises OptionError."""
+    """Create the sender for a broker address and the message format ``name``. Raises OptionError.
+
+    An empty ``name`` is allowed if only the state is read.
+    """
     place, where = SENDERS.get(address.family), Where(source=str(address))
     if place is None:
         known = ", ".join(f"{one.value}://" for one in SENDERS)

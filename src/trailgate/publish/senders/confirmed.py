@@ -1,4 +1,4 @@
-"""Send by STOMP to RabbitMQ, which confirms each message, but has no transactions over several queues.
+"""Publish by STOMP to RabbitMQ, which confirms each message, but has no transactions over several queues.
 
 Messages are sent first, and the position after all are confirmed. After a crash between the two,
 the last batch is sent again with the same ids.
@@ -70,7 +70,7 @@ class ConfirmedStompSender(StompSender):
 
     def open(self) -> str | None:
         """Lock the group by an exclusive queue, and read the position from RabbitMQ's restart queue; see ``Sender``."""
-        self._look()
+        self._detect_broker()
         if not self._confirms:
             return super().open()
         self._lock()
@@ -78,11 +78,11 @@ class ConfirmedStompSender(StompSender):
             return reader.read()
 
     def read(self) -> str | None:
-        """Return the state in the restart queue; see ``Sender``.
+        """Return the state in RabbitMQ's restart queue, or None if the queue does not exist; see ``Sender``.
 
-        RabbitMQ's message is received and put back.
+        The message is received and put back.
         """
-        self._look()
+        self._detect_broker()
         if not self._confirms:
             return super().read()
         self._connect()
@@ -122,8 +122,8 @@ class ConfirmedStompSender(StompSender):
     def _dialect(self) -> RestartDialect:
         return RestartDialect() if self._confirms else super()._dialect
 
-    def _look(self) -> None:
-        """Connect, and determine whether the broker is RabbitMQ. The next ``_connect`` uses this connection."""
+    def _detect_broker(self) -> None:
+        """Connect by STOMP to determine whether the broker is RabbitMQ. The next ``_connect`` uses the connection."""
         self.close()
         self._fresh = StompConnection(self._address)
         self._confirms = self._fresh.dialect.name in CONFIRMED
@@ -152,7 +152,7 @@ class ConfirmedStompSender(StompSender):
         )
 
     def _lock(self) -> None:
-        """Declare the exclusive queue.
+        """Lock the group against other runs, by declaring RabbitMQ's exclusive queue.
 
         Raises BrokerRefusedError if another connection does not release it in time.
         """
@@ -162,7 +162,7 @@ class ConfirmedStompSender(StompSender):
             raise self._connected.error(problem, refused=True, hint=STOP_ONE)
 
     def _try_to_lock(self, seconds: float) -> bool:
-        """Try for some seconds to declare the exclusive queue, and return whether this succeeded."""
+        """Try for some seconds to declare RabbitMQ's exclusive queue, and return whether this succeeded."""
         until = time.monotonic() + seconds
         while True:
             self._connect()
@@ -178,7 +178,7 @@ class ConfirmedStompSender(StompSender):
                 return True
 
     def _declare_lock(self) -> None:
-        """Declare the exclusive queue, and check that this connection has it.
+        """Declare RabbitMQ's exclusive queue, and check that this connection has it.
 
         RabbitMQ may send a receipt first and the error after it. So a message is sent through the
         queue, and its arrival is the proof.
@@ -195,7 +195,7 @@ class ConfirmedStompSender(StompSender):
         self._messages.clear()
 
     def _receipt(self, waiting: set[str]) -> str:
-        """Create a receipt id, and add it to the receipts to wait for."""
+        """Create a receipt id for a STOMP frame, and add it to the receipts to wait for."""
         self._count += 1
         receipt = f"r{self._count}"
         waiting.add(receipt)
@@ -204,7 +204,10 @@ class ConfirmedStompSender(StompSender):
     def _send_confirmed(
         self, frames: Iterable[bytes], waiting: set[str], parts: Iterable[OutgoingMessages]
     ) -> None:
-        """Send frames, and wait until the broker has confirmed all of them."""
+        """Send STOMP frames, and wait until RabbitMQ has confirmed all receipts in ``waiting``.
+
+        ``parts`` are the messages of the frames, for an error about a message that is too large.
+        """
         try:
             self._send_frames(frames)
             while not waiting <= self._receipts:

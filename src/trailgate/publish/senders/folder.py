@@ -67,7 +67,10 @@ def message_folder(address: Address) -> MessageFolder:
 
 
 class MessageFolder:
-    """A folder of message files, and the fields of its state."""
+    """A folder of published message files, on a disk or in an object store, with its state.
+
+    The state is a dictionary of fields, written as JSON.
+    """
 
     def __init__(self, backend: PublishBackend) -> None:
         self._backend = backend
@@ -87,7 +90,10 @@ class MessageFolder:
             yield
 
     def state(self) -> dict[str, Any] | None:
-        """Complete an interrupted publication, and return the fields of the folder's state, or None if it has no state."""
+        """Complete an interrupted publication of a message file, and return the fields of the folder's state.
+
+        Returns None if the folder has no state.
+        """
         self._backend, data, _ = self._backend.recover()
         if data is None:
             return None
@@ -95,7 +101,7 @@ class MessageFolder:
         self._fields = {name: fields[name] for name in fields if name not in RUN_FIELDS}
         return dict(self._fields)
 
-    def other(self) -> str | None:
+    def any_file(self) -> str | None:
         """Return the name of any file in the folder, except files whose names begin with a dot, or None.
 
         Raises OvertakenError if another run has published the file since the state was read.
@@ -120,7 +126,10 @@ class MessageFolder:
         self.write_state(fields)
 
     def path(self, name: str) -> Path:
-        """Return the local path at which a message file is written before it is published."""
+        """Return the local path at which a message file is written before it is published.
+
+        Creates a staging folder for it.
+        """
         folder_name = LOCAL_STAGING if self._backend.appends else uuid.uuid4().hex
         self._staging = self._backend.staging(folder_name)
         self._backend.create_staging(self._staging)
@@ -133,7 +142,7 @@ class MessageFolder:
             self._backend.discard(self._staging)
 
     def write_state(self, fields: dict[str, Any]) -> None:
-        """Replace the folder's state if it changed. Raises OvertakenError if another run has replaced it."""
+        """Replace the message folder's state if it changed. Raises OvertakenError if another run has replaced it."""
         if fields != self._fields:
             self._backend = self._backend.replace_state(_state(fields))
             self._fields = fields
@@ -167,7 +176,7 @@ class MessageFolder:
 
 
 def _state(fields: Mapping[str, Any]) -> Callable[[int], bytes]:
-    """Return a function that encodes the state for a generation (0 on a local disk).
+    """Return a function that encodes the message folder's state for a generation (0 on a local disk).
 
     In an object store each new state increments the generation, and the state includes a random run
     id. Because no other run writes the same bytes, the object's tag always changes.
@@ -197,7 +206,7 @@ def _is_published(fields: Mapping[str, Any]) -> IsPublished:
 
 @dataclass(frozen=True, slots=True)
 class FolderState(PublishedState):
-    """The publication's state in a folder, and its number of files."""
+    """The publication's state in a message folder, and its number of files."""
 
     files: int = 0
 
@@ -223,13 +232,14 @@ def read_published(folder: MessageFolder) -> FolderState | None:
 
 
 def check_folder(folder: MessageFolder, source: str, form: Mapping[str, str]) -> FolderState:
-    """Check that messages may be published into a folder, and return its state, with counts of zero if it is new or empty.
+    """Check that messages may be published into a folder, and return its state.
 
-    Raises StorageError if it was published from a different source, or with different options.
+    The state has counts of zero if the folder is new or empty. Raises StorageError if the folder
+    has other files, or was published from a different source, or with different options.
     """
     known = read_published(folder)
     # Files that no state mentions belong to something else.
-    other = None if known is not None and known.files else folder.other()
+    other = None if known is not None and known.files else folder.any_file()
     where = Where(source=folder.name)
     if known is None or not (known.files or other):  # no run has written a file
         if other:
@@ -245,7 +255,8 @@ def check_folder(folder: MessageFolder, source: str, form: Mapping[str, str]) ->
 class MessageFileWriter:
     """Writes messages into files of a folder, each about ``file_bytes`` long; see ``Sink``.
 
-    A crash loses uncommitted messages.
+    With ``bare``, a line is only the body of a message; otherwise it is JSON with the headers. A
+    crash loses uncommitted messages. ``names`` are the files that this run has published.
     """
 
     guarantee = EXACTLY_ONCE
@@ -266,7 +277,7 @@ class MessageFileWriter:
         return self.published
 
     def append(self, part: OutgoingMessages) -> None:
-        """Write messages to the open file, one per line."""
+        """Write published messages to the open file of the folder, one per line."""
         if not len(part.messages):
             return
         with convert_write_errors(self._folder.name):

@@ -1,4 +1,7 @@
-"""The common part of senders to queues: the restart queue, and the properties that GoldenGate's JMS delivery sets."""
+"""The common part of senders to queues: the restart queue, and the properties that GoldenGate's JMS delivery sets.
+
+``QueueSender`` is the base class of the senders by STOMP and AMQP.
+"""
 
 from __future__ import annotations
 
@@ -58,11 +61,12 @@ _TOO_LARGE: Final = re.compile(
 
 
 class JmsProperties(NamedTuple):
-    """The JMS properties of one message.
+    """The JMS properties of one published message, which describe its first operation.
 
-    ``table`` is None if the message contains operations of several tables.
-
-    ``is_mark`` is set for BEGIN and END events.
+    ``id`` is unique and the same if the trail is published again. ``position`` and ``time`` are the
+    operation's position and commit time, and ``kind`` is its operation type as a letter. ``table``
+    is None if the message contains operations of several tables. ``is_mark`` is set for BEGIN and
+    END events.
     """
 
     id: str
@@ -92,7 +96,7 @@ class QueueSender:
     def remember(self, tables: Iterable[str]) -> None:
         """Do nothing: messages to a queue have no topics; see ``tables``."""
 
-    def _number(self, text: str, number: object) -> int:
+    def _restart_number(self, text: str, number: object) -> int:
         """Return the number of a restart message from its body and its property ``NUMBER``.
 
         The first message of a group has an empty body and no number, which counts as 0. Raises
@@ -156,7 +160,7 @@ def restart_queue(address: BrokerAddress, group: str) -> str:
 
 
 def jms_properties(part: OutgoingMessages, group: str) -> Iterator[JmsProperties]:
-    """Yield the JMS properties of messages. Publishing the same trail again gives the same ids."""
+    """Yield the JMS properties of each published message. Publishing the same trail again gives the same ids."""
     origins = part.origins
     numbers = pa.array(origins.numbers).cast(pa.string()).to_pylist()
     positions = origins.positions.to_pylist()
@@ -177,7 +181,7 @@ def jms_properties(part: OutgoingMessages, group: str) -> Iterator[JmsProperties
 
 
 def named_properties(one: JmsProperties, group: str) -> dict[str, str]:
-    """Return JMS properties under the names that GoldenGate's JMS delivery uses."""
+    """Return JMS properties under the names that GoldenGate's JMS delivery uses, such as GG_TABLE."""
     known = {"GG_ID": one.position, "GG_TX_TIMESTAMP": one.time, "trailgate_group": group}
     if one.table is not None:
         known |= {"GG_OPTYPE": one.kind, "GG_TABLE": one.table}
@@ -185,7 +189,7 @@ def named_properties(one: JmsProperties, group: str) -> dict[str, str]:
 
 
 def jms_type(one: JmsProperties) -> str | None:
-    """Return the JMSType of a message: its table, or ``MARKS`` for a BEGIN or END event.
+    """Return the JMSType of a published message: its table, or ``MARKS`` for a BEGIN or END event.
 
     Returns None if the message may have operations of several tables.
     """

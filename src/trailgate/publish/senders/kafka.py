@@ -1,4 +1,4 @@
-"""Send to Kafka exactly once: messages and the position in one Kafka transaction.
+"""Publish to Kafka exactly once: messages and the position in one Kafka transaction.
 
 The position of each group is a message of the compacted topic ``trailgate-positions``; the key is
 the group. ``init_transactions`` is called before the position is read: it ends an open transaction
@@ -37,7 +37,6 @@ from trailgate.live.brokers.kafka import (
     import_kafka,
 )
 from trailgate.model.changes import DELETE
-from trailgate.publish.senders.destinations import TopicNames
 from trailgate.publish.senders.sender import (
     EXACTLY_ONCE,
     GROUP_HEADER,
@@ -46,6 +45,7 @@ from trailgate.publish.senders.sender import (
     OutgoingMessages,
     wait_and_log,
 )
+from trailgate.publish.senders.topics import TopicNames
 
 POSITIONS: Final = "trailgate-positions"
 CLEANUP: Final = "cleanup.policy"
@@ -184,7 +184,7 @@ class KafkaSender:
         self._producer.init_transactions(self._patience)
 
     def _rows(self, part: OutgoingMessages) -> Iterable[Any]:
-        """Return the topic, value, key and position of each message, tombstones included."""
+        """Return the topic, value, key and position of each Kafka message, tombstones included."""
         topics = self._names.of_messages(part.origins)
         values = part.messages.bodies.to_pylist()
         # Bytes, since the library encodes text message by message.
@@ -195,7 +195,7 @@ class KafkaSender:
         return rows
 
     def _produce(self, rows: Iterable[Any]) -> None:
-        """Pass messages to the library, which sends them in the background."""
+        """Pass messages to librdkafka, which sends them in the background. Waits if its queue is full."""
         produce, poll = self._producer.produce, self._producer.poll
         group = GROUP_HEADER, self._group.encode()
         for topic, value, key, position in rows:
@@ -209,11 +209,11 @@ class KafkaSender:
         poll(0)
 
     def _keys(self, part: OutgoingMessages) -> list[bytes]:
-        """Return the message keys."""
+        """Return the Kafka message keys as a list of bytes."""
         return self._key_column(part).to_pylist()  # type: ignore[no-any-return]
 
     def _key_column(self, part: OutgoingMessages) -> pa.Array:
-        """Return the message keys: from the format, otherwise the table's name, otherwise the group's name."""
+        """Return the Kafka message keys: from the format, else the table's name, else the group's name."""
         tables = part.origins.tables.cast(pa.binary()).fill_null(self._group.encode())
         keys = part.messages.keys
         if keys is None:
@@ -223,14 +223,14 @@ class KafkaSender:
         return pc.if_else(empty, tables, keys)
 
     def _deletes(self, part: OutgoingMessages) -> Mask:
-        """Return a mask of the messages that are followed by a tombstone: deletes, if the format writes tombstones."""
+        """Return a mask of the messages that a Kafka tombstone follows: deletes, if the option is set."""
         if not self._tombstones:
             return np.zeros(len(part.messages), bool)
         deletes: Mask = part.origins.op_types == DELETE
         return deletes & ~part.origins.marks
 
     def _commit(self) -> None:
-        """Commit the transaction after the broker has received all messages."""
+        """Commit the Kafka transaction after the broker has received all messages."""
         if not wait_and_log(
             self._is_committed, TRANSACTION_SECONDS, UNDONE, self._where, quiet=UNDONE_SECONDS
         ):
@@ -238,7 +238,10 @@ class KafkaSender:
                 pass
 
     def _is_committed(self, seconds: float) -> bool:
-        """Wait for the end of the transaction, and return whether it has ended."""
+        """Commit the Kafka transaction, waiting for at most ``seconds``.
+
+        Returns False if it has to be tried again.
+        """
         try:
             self._producer.commit_transaction(seconds)
         except self._kafka.KafkaException as error:
@@ -248,7 +251,10 @@ class KafkaSender:
         return True
 
     def _existing(self) -> Mapping[str, Any]:
-        """Return the broker's topics. Requesting a topic by name might create it."""
+        """Return all topics of the Kafka broker by name.
+
+        A request for a single topic might create it. Retries until the option patience is over.
+        """
         admin = self._admin()
         until, is_logged = time.monotonic() + self._patience, False
         while True:
@@ -281,7 +287,7 @@ class KafkaSender:
             raise OptionError(problem, where=self._where) from error
 
     def _check_positions(self) -> None:
-        """Create the topic of positions, or check that it retains the last position of each group."""
+        """Create the Kafka topic of positions, or check that it retains the last position of each group."""
         if POSITIONS not in self._existing():
             self._make_topic(POSITIONS, 1, {CLEANUP: COMPACT})
         found = self._setting(POSITIONS, CLEANUP)
@@ -304,7 +310,7 @@ class KafkaSender:
                     raise
 
     def _setting(self, topic: str, name: str) -> str | None:
-        """Return a setting of a topic, or None if the user is not allowed to read it."""
+        """Return a setting of a Kafka topic, or None if the user is not allowed to read it."""
         from confluent_kafka.admin import ConfigResource  # noqa: PLC0415  an extra
 
         codes = self._kafka.KafkaError
@@ -318,7 +324,10 @@ class KafkaSender:
         return str(found[name].value)
 
     def _check_topics(self, topics: set[str]) -> None:
-        """Create missing topics if the address allows it, and read the size limits of all topics."""
+        """Create missing Kafka topics if the address allows it, and read the size limits of new topics.
+
+        Raises BrokerRefusedError if a topic is missing and may not be created.
+        """
         new = sorted(topics - self._limits.keys())
         if not new:
             return
@@ -342,7 +351,7 @@ class KafkaSender:
             self._make_producer()
 
     def _check_sizes(self, part: OutgoingMessages, topics: list[str]) -> None:
-        """Raise EncodeError if a message is too large for its topic."""
+        """Raise EncodeError if a message is too large for its Kafka topic."""
         sizes = pc.binary_length(part.messages.bodies).to_numpy()
         least = min(self._limits[topic] for topic in set(topics))
         margin = OVERHEAD + 2 * len(self._group) + 100  # and headers
@@ -365,7 +374,7 @@ class KafkaSender:
             raise EncodeError(problem, where=Where(table=table or ""), hint=hint)
 
     def _read(self) -> str | None:
-        """Return the last state of this group.
+        """Return the last state of this group in Kafka's topic of positions, or None.
 
         An open transaction of another group hides all later messages, so this function waits until
         that transaction ends.
@@ -388,7 +397,7 @@ class KafkaSender:
             consumer.close()
 
     def _shows(self, end: int, seconds: float) -> bool:
-        """Wait until no open transaction hides positions before the offset ``end``.
+        """Wait until no open Kafka transaction hides positions before the offset ``end``.
 
         Returns whether that was so within ``seconds``.
         """
@@ -400,7 +409,7 @@ class KafkaSender:
         return True
 
     def _end(self, *, committed: bool) -> int:
-        """Return the end offset of the topic of positions.
+        """Return the end offset of Kafka's topic of positions.
 
         If ``committed`` is set, this is the offset of the first message of an open transaction, if
         there is one.
@@ -434,7 +443,10 @@ class KafkaSender:
         return None
 
     def _messages(self, consumer: Any, stop: int) -> Iterator[Any]:
-        """Yield the messages before an offset. Raises BrokerError if the topic does not reach it."""
+        """Yield the messages of Kafka's topic of positions up to the offset ``stop``.
+
+        Raises BrokerError if that offset is not reached within ``SECONDS``.
+        """
         until = time.monotonic() + SECONDS
         codes = self._kafka.KafkaError
         while time.monotonic() < until:
@@ -477,27 +489,30 @@ class KafkaSender:
             problem = "another run of this group has begun"
             return BrokerError(f"Kafka: {problem}: {reason.str()}", where=self._where)
         kind = BrokerRefusedError if refused else BrokerError
-        cause = "" if trouble.first is None else f" ({trouble.first})"
+        cause = "" if trouble.reason is None else f" ({trouble.reason})"
         return kind(f"Kafka: {reason.str()}{cause}", where=self._where, hint=trouble.hint)
 
 
 class _KafkaErrors:
-    """A context that converts errors of the Kafka library to ours."""
+    """A context manager that converts errors of the Kafka library to BrokerError."""
 
     def __init__(self, library: Any, convert: Callable[[Any], BrokerError]) -> None:
         self._library, self._convert = library, convert
 
     def __enter__(self) -> None:
-        """Begin."""
+        """Do nothing: only the exit matters."""
 
     def __exit__(self, kind: object, error: object, _: object) -> None:
-        """Raise BrokerError for an error of the library."""
+        """Raise BrokerError for an error of the Kafka library."""
         if isinstance(error, self._library.KafkaException):
             raise self._convert(error) from error
 
 
 def _with_tombstones(rows: Iterable[Any], deletes: Mask) -> Iterator[Any]:
-    """Yield messages, and after each delete a message without a value, with which a compacted topic removes the key."""
+    """Yield Kafka messages, and after each delete a tombstone: a message without a value.
+
+    With it, a compacted topic removes the key.
+    """
     for (topic, value, key, position), is_deleted in zip(rows, deletes.tolist(), strict=True):
         yield topic, value, key, position
         if is_deleted:
@@ -509,7 +524,7 @@ def _switch(address: BrokerAddress, name: str) -> bool:
 
 
 def _choice(address: BrokerAddress, name: str, choices: Sequence[str]) -> str:
-    """Return the value of an option that allows only some words. The first word is the default."""
+    """Return the value of a Kafka address's option that allows only some words; the first is the default."""
     value = address.options.get(name, choices[0]).casefold()
     if value not in choices:
         problem = f"{name} is {value!r}, not one of {', '.join(choices)}"
@@ -518,7 +533,7 @@ def _choice(address: BrokerAddress, name: str, choices: Sequence[str]) -> str:
 
 
 def _partitions(address: BrokerAddress) -> int | None:
-    """Return the number of partitions with which missing topics are created.
+    """Return the number of partitions with which missing Kafka topics are created (option create).
 
     None means that no topics are created, and 0 that the broker's default is used.
     """

@@ -1,7 +1,8 @@
-"""The common part of all senders: their protocol, the state of a publication, and batches of messages.
+"""The interfaces of publishing (``Sink`` and ``Sender``), the state of a publication, and outgoing messages.
 
 A sender stores the state in the same transaction as the messages, so the stored state always
-describes exactly what is published.
+describes exactly what is published. Only RabbitMQ has no such transaction: there the state is
+stored after the messages (``confirmed.py``).
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ class PublishedState:
     def check(
         self, source: str, form: Mapping[str, str], where: Where, what: str, hint: str
     ) -> None:
-        """Raise StorageError if the state belongs to another source, or to other options.
+        """Raise StorageError if the publication's state belongs to another source, or to other options.
 
         The error begins with ``what``, such as "the group's messages were".
         """
@@ -103,14 +104,14 @@ class StoredState(NamedTuple):
     tables: Sequence[str]
 
     def encode(self) -> str:
-        """Encode the state for the broker as JSON."""
+        """Encode the publication's state for the broker as JSON, without the counts by table."""
         # The counts by table would grow with the tables, and every commit stores the state.
         known = {name: getattr(self.state, name) for name in _STORED}
         return json.dumps({"version": VERSION, "run": self.run, **known, "tables": self.tables})
 
     @classmethod
     def decode(cls, text: str, where: Where) -> StoredState:
-        """Parse the state stored at a broker. Raises StorageError."""
+        """Parse the publication's state that a broker stores. Raises StorageError."""
         try:
             fields = json.loads(text)
             version = fields.pop("version")
@@ -131,7 +132,7 @@ class StoredState(NamedTuple):
 
 
 class OutgoingMessages(NamedTuple):
-    """Messages to send, and the operations from which they were written."""
+    """Messages to publish, and the first operation of each."""
 
     messages: WrittenMessages
     origins: MessageOrigins
@@ -149,10 +150,10 @@ def wait_and_log(
     *,
     quiet: float = QUIET_SECONDS,
 ) -> Result:
-    """Call ``wait(seconds)``, which waits for at most this time, and return its result.
+    """Wait for a broker: call ``wait(seconds)``, which waits for at most this time, and return its result.
 
-    It is first called for ``quiet`` seconds. If the result is false, ``what`` and the end of the
-    remaining time are logged, and ``wait`` is called for this time.
+    It is first called for ``quiet`` seconds. If the result is false, the reason ``what`` and the
+    end of the remaining time are logged, and ``wait`` is called for this time.
     """
     quiet = min(quiet, seconds)
     found, left = wait(quiet), seconds - quiet
@@ -172,7 +173,7 @@ class LargestMessage(NamedTuple):
 
     @classmethod
     def of(cls, parts: Iterable[OutgoingMessages]) -> LargestMessage:
-        """Find the largest of outgoing messages."""
+        """Find the largest of the messages to publish."""
         found = cls(0, "", "")
         for part in parts:
             sizes = pc.binary_length(part.messages.bodies).to_numpy()
@@ -199,7 +200,10 @@ class Sink(Protocol):
 
     @property
     def room(self) -> int:
-        """The number of operations after which the caller should commit next, at least 1."""
+        """The number of operations after which the caller should commit next, at least 1.
+
+        The caller commits at the first end of a transaction after them.
+        """
         ...
 
     @property
@@ -209,16 +213,15 @@ class Sink(Protocol):
 
     @property
     def names(self) -> Sequence[str]:
-        """The names of the files that were written into a folder."""
+        """The names of the files that this run has written into a folder; empty for a broker."""
         ...
 
     def begin(self, source: str, form: Mapping[str, str], after: str | None) -> PublishedState:
         """Open the sink, and return its stored state.
 
-        A new publication starts after the position ``after``.
-
-        Raises StorageError if the sink's messages were published from a different source, or with
-        different options.
+        A new publication starts after the position ``after``. ``form`` are the options that
+        determine how messages are written. Raises StorageError if the sink's messages were
+        published from a different source, or with different options.
         """
         ...
 
@@ -247,7 +250,7 @@ class Sink(Protocol):
 
 
 class Sender(Protocol):
-    """The interface of senders: each sends messages to one broker."""
+    """The interface of senders: each publishes messages to one broker, and stores the state there."""
 
     @property
     def guarantee(self) -> str:
@@ -274,9 +277,10 @@ class Sender(Protocol):
         ...
 
     def open(self) -> str | None:
-        """Connect to the broker, abort an open transaction of an earlier run, and return the stored state, or None.
+        """Connect to the broker, lock the group for this run, and return the stored state, or None.
 
-        An open connection is replaced. Raises BrokerError.
+        An open transaction of an earlier run is aborted, and an open connection is replaced. Raises
+        BrokerError.
         """
         ...
 
@@ -290,9 +294,10 @@ class Sender(Protocol):
     def send(self, parts: Iterable[OutgoingMessages], state: str) -> None:
         """Send messages in order, and store the state with them: both or neither.
 
-        After a BrokerError it is unknown whether they were stored; ``open`` then returns the stored
-        state. A BrokerFullError means that the broker has no room, or did not accept the messages
-        in time. Raises EncodeError if the broker rejects a message because of its size.
+        RabbitMQ is the exception: the messages may have been stored without the state. After a
+        BrokerError it is unknown whether they were stored; ``open`` then returns the stored state.
+        A BrokerFullError means that the broker has no room, or did not accept the messages in time.
+        Raises EncodeError if the broker rejects a message because of its size.
         """
         ...
 

@@ -1,4 +1,4 @@
-"""Send by STOMP: messages and a restart message in one transaction of the broker.
+"""Publish by STOMP: messages and a restart message in one transaction of the broker.
 
 The restart queue of a group holds one message, whose body is the state. A transaction acknowledges
 the old restart message, sends the messages, and sends the new restart message. A run that has
@@ -135,7 +135,7 @@ class StompSender(QueueSender):
     def check(self, parts: Iterable[OutgoingMessages]) -> None:
         """Do nothing, because STOMP brokers do not announce a limit for message sizes.
 
-        ``send`` explains the error if one is rejected.
+        If the broker rejects a message because of its size, ``send`` explains the error.
         """
 
     def open(self) -> str | None:
@@ -167,7 +167,7 @@ class StompSender(QueueSender):
         return text or None
 
     def _note_dropping(self) -> None:
-        """Log a warning, once per sender, if an address drops messages when it is full.
+        """Log a warning, once per STOMP sender, if an address drops messages when it is full.
 
         The broker confirms even the dropped messages, so a run cannot notice the loss.
         """
@@ -179,7 +179,7 @@ class StompSender(QueueSender):
             LOG.warning(DROPS, name, self._address)
 
     def read(self) -> str | None:
-        """Return the state in the restart queue; see ``Sender``.
+        """Return the state in the STOMP restart queue; see ``Sender``.
 
         With Artemis, the message is received and put back at once, because a run may wait for it.
 
@@ -218,12 +218,15 @@ class StompSender(QueueSender):
         state: str,
         held: Sequence[tuple[Mapping[str, str], str]],
     ) -> None:
-        """Send messages and the new restart message, and acknowledge the old ones."""
+        """Send messages and the new restart message in one STOMP transaction, and acknowledge the old ones.
+
+        Then receives the new one, which this run holds from now on.
+        """
         self._count += 1
         own = {"transaction": f"t{self._count}"}
         acks_at_once = self._dialect.acks_at_once
         acks = [{"id": one["ack"], **({} if acks_at_once else own)} for one, _ in held]
-        number = 1 + max(self._number(text, one.get(NUMBER)) for one, text in held)
+        number = 1 + max(self._restart_number(text, one.get(NUMBER)) for one, text in held)
         self._connected.send("BEGIN", own)
         for part in parts:
             self._send_frames(self._frames(part, lambda _: own))
@@ -251,7 +254,7 @@ class StompSender(QueueSender):
 
     def _check_messages(self) -> None:
         """Sort the received restart messages by their numbers. Raises StorageError for a foreign message."""
-        self._messages.sort(key=lambda one: self._number(one[1], one[0].get(NUMBER)))
+        self._messages.sort(key=lambda one: self._restart_number(one[1], one[0].get(NUMBER)))
 
     def _keep_latest(self) -> None:
         """Acknowledge all restart messages but the latest, which a run killed after COMMIT may have left.
@@ -285,7 +288,7 @@ class StompSender(QueueSender):
             raise self._other_run()
 
     def _is_free(self, seconds: float) -> bool:
-        """Wait until no other run receives from the restart queue, and return whether that is so.
+        """Wait until no other run receives from the STOMP restart queue, and return whether that is so.
 
         Returns True if the broker does not answer this user's requests.
         """
@@ -326,9 +329,9 @@ class StompSender(QueueSender):
         return None
 
     def close(self) -> None:
-        """Disconnect.
+        """Disconnect from the STOMP broker.
 
-        The STOMP broker rolls back an open transaction, and puts the restart message back.
+        The broker rolls back an open transaction, and puts the restart message back.
         """
         link, self._link = self._link, None
         self._messages, self._receipts, self._marks = [], set(), {}
@@ -358,7 +361,7 @@ class StompSender(QueueSender):
         return self._dialect
 
     def _to(self, name: str, kind: str) -> dict[str, str]:
-        """Return the headers of SEND for a destination."""
+        """Return the headers of STOMP's SEND for a destination, which depend on the broker."""
         kinds = self._connected.dialect.kinds
         return {
             "destination": kinds[kind].format(name),
@@ -369,7 +372,7 @@ class StompSender(QueueSender):
     def _frames(
         self, part: OutgoingMessages, own: Callable[[JmsProperties], Mapping[str, str]]
     ) -> Iterator[bytes]:
-        """Yield the SEND frame of each message. ``own`` returns additional headers of a frame."""
+        """Yield the STOMP SEND frame of each message. ``own`` returns additional headers of a frame."""
         to = self._to(self._address.destination, self._address.kind)
         bodies = part.messages.bodies.to_pylist()
         for body, one in zip(bodies, jms_properties(part, self._group), strict=True):
@@ -383,7 +386,7 @@ class StompSender(QueueSender):
             yield encode_frame("SEND", headers, body)
 
     def _send_frames(self, frames: Iterable[bytes]) -> None:
-        """Send frames, joined to portions of about ``PORTION`` bytes, and process what arrives between."""
+        """Send STOMP frames, joined to portions of about ``PORTION`` bytes, and process what arrives between."""
         portion: list[bytes] = []
         size = 0
         for frame in frames:
@@ -396,7 +399,7 @@ class StompSender(QueueSender):
         self._connected.send_bytes(b"".join(portion))
 
     def _subscribe(self, headers: Mapping[str, str]) -> None:
-        """Subscribe to the restart queue."""
+        """Subscribe to the group's restart queue by STOMP."""
         name = self._connected.dialect.kinds[QUEUE].format(self._queue)
         known = {"id": PLACES, "destination": name, "ack": "client-individual"}
         self._confirm("SUBSCRIBE", {**known, **headers})
@@ -428,11 +431,14 @@ class StompSender(QueueSender):
         if not ended:
             raise self._connected.error(f"the queue {self._queue} cannot be browsed")
         for headers, body in found:
-            self._number(body, headers.get(NUMBER))
+            self._restart_number(body, headers.get(NUMBER))
         return [body for _, body in found]
 
     def _wait_for_release(self, seconds: float) -> bool:
-        """Wait for the restart message, and return whether it was received."""
+        """Wait until the STOMP broker has sent the restart message, which another run may hold.
+
+        Returns whether it was received within ``seconds``.
+        """
         return wait_and_log(
             lambda some: self._wait(lambda: bool(self._messages), some),
             seconds,
@@ -441,7 +447,7 @@ class StompSender(QueueSender):
         )
 
     def _confirm(self, command: str, headers: Mapping[str, str], body: bytes = b"") -> None:
-        """Send a frame, and wait for its receipt."""
+        """Send a STOMP frame, and wait for its receipt. Raises BrokerError if none comes."""
         self._count += 1
         receipt = f"r{self._count}"
         self._connected.send(command, {**headers, "receipt": receipt}, body)
@@ -450,7 +456,7 @@ class StompSender(QueueSender):
         self._receipts.discard(receipt)
 
     def _wait(self, is_there: Callable[[], bool], seconds: float) -> bool:
-        """Receive frames until a condition is met, and return whether it was met in time."""
+        """Receive STOMP frames until a condition is met, and return whether it was met in time."""
         until = time.monotonic() + seconds
         while not is_there():
             left = until - time.monotonic()
@@ -460,7 +466,7 @@ class StompSender(QueueSender):
         return True
 
     def _take(self, seconds: float) -> None:
-        """Receive frames: receipts, and messages of the restart queue.
+        """Receive STOMP frames: receipts, marks, and messages of the restart queue.
 
         Raises BrokerError for an ERROR frame.
         """

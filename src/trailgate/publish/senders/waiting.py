@@ -1,4 +1,4 @@
-"""Buffer messages until their transaction ends, in memory up to a limit and then in a temporary file."""
+"""Buffer published messages until a broker takes their batch: in memory, beyond a limit in a temporary file."""
 
 from __future__ import annotations
 
@@ -19,9 +19,11 @@ HEADER: Final = "header."  # before the names of headers among the columns of a 
 
 
 class WaitingMessages:
-    """A buffer of messages whose transaction has not ended. It can be iterated repeatedly.
+    """A buffer of messages to publish that may not be sent yet. It can be iterated repeatedly.
 
-    If more than ``most`` bytes are in memory, they are moved to a temporary file.
+    They wait for the end of their transaction, or for their batch. If more than ``most`` bytes are
+    in memory, they are moved to a temporary file. ``count`` and ``bytes`` are sums over all
+    messages, and ``memory`` the bytes that are in memory.
     """
 
     def __init__(self, most: int = MEMORY_BYTES) -> None:
@@ -32,7 +34,7 @@ class WaitingMessages:
         self.count = self.bytes = self.memory = 0
 
     def append(self, part: OutgoingMessages) -> None:
-        """Add messages to the buffer."""
+        """Add messages to publish to the buffer."""
         if not len(part.messages):
             return
         size = part.messages.bodies.nbytes
@@ -52,14 +54,14 @@ class WaitingMessages:
         self.clear()
 
     def clear(self) -> None:
-        """Discard all messages in the buffer."""
+        """Discard all waiting messages, and close the temporary file."""
         if self._file is not None:
             self._file.close()
         self._file, self._parts, self._sizes = None, [], []
         self.count = self.bytes = self.memory = 0
 
     def __iter__(self) -> Iterator[OutgoingMessages]:
-        """Yield the messages in parts."""
+        """Yield the waiting messages in the order in which they were added, in parts."""
         if self._file is not None:
             self._file.seek(0)
             for size in self._sizes:
@@ -67,7 +69,7 @@ class WaitingMessages:
         yield from self._parts
 
     def _write(self) -> None:
-        """Move the messages in memory to the file."""
+        """Move the waiting messages from memory to the temporary file."""
         if self._file is None:
             self._file = tempfile.TemporaryFile()  # noqa: SIM115  closed by clear()
         self._file.seek(0, 2)
@@ -79,7 +81,7 @@ class WaitingMessages:
 
 
 def _encode(part: OutgoingMessages) -> bytes:
-    """Encode messages as an Arrow stream of one batch."""
+    """Encode messages to publish as an Arrow stream of one batch, for the temporary file."""
     messages, origins = part
     columns = {
         "bodies": messages.bodies,
@@ -101,7 +103,7 @@ def _encode(part: OutgoingMessages) -> bytes:
 
 
 def _decode(data: bytes) -> OutgoingMessages:
-    """Decode messages from an Arrow stream."""
+    """Decode messages to publish from an Arrow stream of the temporary file."""
     batch = pa.ipc.open_stream(data).read_next_batch()
     names = batch.schema.names
     headers = {name.removeprefix(HEADER): batch[name] for name in names if name.startswith(HEADER)}

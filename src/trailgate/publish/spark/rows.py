@@ -21,8 +21,8 @@ from trailgate.messages.publishing import TRANSACTION, PublishOptions, WrittenMe
 from trailgate.model.changes import ChangeBatch
 from trailgate.model.transactions import count_rows_to_last_end
 from trailgate.publish.origins import MessageOrigins, OriginFinder
-from trailgate.publish.senders.destinations import TopicNames
 from trailgate.publish.senders.kafka import POSITIONS
+from trailgate.publish.senders.topics import TopicNames
 
 HEADER: Final = pa.struct([("key", pa.string()), ("value", pa.binary())])
 # The first four columns are those that Kafka's sink accepts.
@@ -42,7 +42,7 @@ TRANSACTION_TOPIC: Final = "trailgate"  # the default if a message holds a trans
 
 
 def topic_names(topic: str | None, options: PublishOptions) -> TopicNames:
-    """Return the topics that a template assigns, or the default topics.
+    """Return the Kafka topics that a template assigns to the messages of a DataFrame, or the default topics.
 
     Raises OptionError for a wrong template.
     """
@@ -66,7 +66,7 @@ class MessageRows:
         self._open: list[ChangeBatch] = []  # operations of a transaction that has not ended
 
     def write(self, batch: ChangeBatch) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of messages whose transactions have ended in this batch."""
+        """Yield the rows of published messages whose transactions have ended in this batch."""
         if not batch.rows:
             return
         # Operations [0, stop) belong to transactions that have ended.
@@ -83,7 +83,7 @@ class MessageRows:
         self._open = [batch.where(~has_ended)]
 
     def finish(self, *, with_open: bool = False) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of the remaining messages.
+        """Yield the rows of the remaining published messages.
 
         Messages of an open transaction are included only if ``with_open`` is set.
         """
@@ -93,7 +93,7 @@ class MessageRows:
         yield self._rows(rest, self._origins.finish(rest))
 
     def _take_open(self) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of the buffered operations, and empty the buffer."""
+        """Yield the rows of the operations buffered for an open transaction, and empty the buffer."""
         buffered, self._open = self._open, []
         yield from map(self._write, buffered)
 
@@ -116,7 +116,7 @@ class MessageRows:
 
 
 def _keys(messages: WrittenMessages, origins: MessageOrigins) -> pa.Array:
-    """Return the message keys: those of the format, or else the names of the tables.
+    """Return the keys of message rows: those of the format, or else the names of the tables.
 
     A key is null if both are, as for a message that contains a transaction.
     """
@@ -127,7 +127,7 @@ def _keys(messages: WrittenMessages, origins: MessageOrigins) -> pa.Array:
 
 
 def _header_lists(headers: Mapping[str, pa.Array], count: int) -> pa.Array:
-    """Return each message's headers as a list of (key, value). Null values are skipped."""
+    """Return the headers of message rows, each as a list of (key, value). Null values are skipped."""
     if not headers:
         return pa.nulls(count, SCHEMA.field("headers").type)
     names, columns = list(headers), list(headers.values())

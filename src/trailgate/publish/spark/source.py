@@ -93,7 +93,10 @@ class PublishedMessageOptions:
         return SCHEMA
 
     def rows(self, part: TrailPart, trail: TrailFiles) -> Iterator[pa.RecordBatch]:
-        """Yield the published messages of a part of a trail."""
+        """Yield the published messages of a part of a trail, as rows for Spark.
+
+        Messages of a transaction that has no end in this part are not included.
+        """
         reading = self.trail.reading
         messages = MessageRows(self.format, self.publishing, self.topic)
         for changes in read_changes(trail, [part.split], reading.after, reading.tables):
@@ -113,7 +116,7 @@ def _is_messages(option: str) -> bool:
 
 
 def _check_is_of_trails(option: str) -> None:
-    """Raise OptionError for an option that exists only together with ``messages``."""
+    """Raise OptionError for an option of the format ``trail`` that exists only together with ``messages``."""
     if option.casefold() in PATHS or READING.knows(option):
         return
     formats = [row.name for row in PUBLICATIONS if message_options(row.name).knows(option)]

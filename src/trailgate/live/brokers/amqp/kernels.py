@@ -8,7 +8,9 @@ size too, so no nesting has to be followed. The code ``0x00`` is followed by two
 descriptor, and the value that it describes.
 
 Example: the message ``00 53 77 A1 02 68 69`` is one section. Its descriptor is the number 0x77
-("amqp-value"), its value a string of two bytes, "hi". The body is the bytes 5 to 7.
+("amqp-value"), its value a string of two bytes, "hi". The body is ``message[5:7]``.
+
+A function that fails returns a problem instead of an offset: a negative constant such as ``CUT``.
 """
 
 from __future__ import annotations
@@ -116,11 +118,12 @@ class AmqpCodes(NamedTuple):
 
 
 class MessageTables(NamedTuple):
-    """The tables that ``find_messages`` fills, as flat arrays, row by row.
+    """The tables of offsets in AMQP messages that ``find_messages`` fills, as flat arrays, row by row.
 
     ``rows`` has a row for each message, ``pieces`` for each piece of a body, and ``cells`` for each
-    header field or property. ``counts`` has the numbers of pieces and cells, and the offset of a
-    problem.
+    header field or property. A body in several data sections has several pieces. The columns of
+    each table are constants, such as ``PROBLEM`` to ``FIRST_CELL`` for ``rows``. ``counts`` has the
+    numbers of pieces and cells, and the offset of a problem.
     """
 
     rows: Longs
@@ -131,7 +134,7 @@ class MessageTables(NamedTuple):
 
 @inner
 def size_at(data: Octets, at: int, width: int) -> int:
-    """Return the unsigned big-endian number of ``width`` bytes (one or four)."""
+    """Read the size or the item count of an AMQP value: ``width`` bytes (1 or 4), big-endian."""
     size = 0
     for place in range(at, at + width):
         size = 256 * size + int(data[place])
@@ -175,14 +178,17 @@ def value_end(data: Octets, at: int, end: int, kinds: Octets) -> int:
 
 @inner
 def kind_at(data: Octets, at: int, kinds: Octets) -> int:
-    """Return the type of the value at an offset."""
+    """Return the type of the AMQP value at an offset, such as ``STRING``.
+
+    ``kinds`` maps each constructor code to its type.
+    """
     code = int(data[at])
     return DESCRIBED if code == CODE_DESCRIBED else int(kinds[code])
 
 
 @inner
 def content_at(data: Octets, at: int) -> int:
-    """Return the offset of a value's content, after its code and its size."""
+    """Return the offset of an AMQP value's content, which follows its code and its size."""
     # The high half of a code gives the form of its value: 4 to 9 have a fixed width, so the content
     # follows the code. A, C and E have a size of one byte before the content, B, D and F (odd) one
     # of four bytes.
@@ -194,10 +200,11 @@ def content_at(data: Octets, at: int) -> int:
 
 @inner
 def number_at(data: Octets, at: int, stop: int, kind: int) -> int:
-    """Return the number stored in the value at an offset. The value ends at ``stop``.
+    """Return the number stored in the AMQP value at an offset. The value ends at ``stop``.
 
-    The result is signed if ``kind`` is SIGNED or the number has eight bytes. For a float or double
-    it is the number with the same bits.
+    The result is signed if ``kind`` is SIGNED. All eight bytes of a ulong are kept in a signed
+    result, so it may be negative: the caller reads the bits as unsigned. For a float or double the
+    result is the number with the same bits.
     """
     code = int(data[at])
     # true (0x41), false (0x42) and zero (0x43, 0x44) have no content
@@ -215,9 +222,10 @@ def number_at(data: Octets, at: int, stop: int, kind: int) -> int:
 
 @inner
 def section_at(data: Octets, at: int, stop: int, codes: AmqpCodes) -> int:
-    """Return the section that a descriptor names, by its number or its symbol.
+    """Return the section of an AMQP message that a descriptor names, such as ``DATA``.
 
-    The result for an unknown descriptor is below 0, or at least SECTIONS.
+    The descriptor is a number (``53 75`` is 0x75 - 0x70 = 5, DATA) or a symbol
+    ("amqp:data:binary"). The result for an unknown descriptor is below 0, or at least SECTIONS.
     """
     names, bounds = codes.names, codes.bounds
     code = int(data[at])
@@ -243,7 +251,7 @@ def section_at(data: Octets, at: int, stop: int, codes: AmqpCodes) -> int:
 
 @inner
 def add_piece(begin: int, end: int, into: MessageTables) -> int:
-    """Append a piece of a body. Returns 0, or FULL."""
+    """Append a piece of an AMQP message's body to the table ``pieces``. Returns 0, or FULL."""
     pieces, counts = into.pieces, into.counts
     piece = counts[PIECES] * PIECE
     if piece + PIECE > len(pieces):
@@ -265,7 +273,7 @@ def add_cells(
     kinds: Octets,
     into: MessageTables,
 ) -> int:
-    """Append a cell (a row of the table ``cells``) for each value of a section. Returns 0, or a problem.
+    """Append a cell (a row of the table ``cells``) for each value of an AMQP section. Returns 0, or a problem.
 
     The section is a list of at most ``most`` fields; its first field has the number ``first``, and
     null fields are skipped. If ``first`` is PROPERTY, the section is a map, in which names and
@@ -326,7 +334,10 @@ def add_cells(
 def find_sections(
     data: Octets, at: int, end: int, message: int, codes: AmqpCodes, into: MessageTables
 ) -> int:
-    """Find the sections of the message between two offsets. Returns 0, or a problem."""
+    """Find the sections of the AMQP message ``data[at:end]``, and fill the tables.
+
+    ``message`` is its number. Returns 0, or a problem.
+    """
     # A section is 00, its descriptor and its value. Example: 00 | 53 77 | A1 02 68 69 has the number
     # 0x77 - 0x70 = 7, VALUE, and the string "hi".
     kinds, counts = codes.kinds, into.counts
@@ -378,7 +389,7 @@ def find_sections(
 
 @kernel(writes=("into",))
 def find_messages(data: Octets, places: Longs, codes: AmqpCodes, into: MessageTables) -> int:
-    """Fill the tables with the contents of all messages.
+    """Find the header fields, properties and bodies of AMQP messages; store their offsets in tables.
 
     Returns 0, or FULL if a table is too small.
 

@@ -180,8 +180,9 @@ _CODES: Final = kernels.AmqpCodes(
 class EncodedMessages:
     """AMQP messages and the offsets found in them: message i is ``data[places[i]:places[i + 1]]``.
 
-    ``rows``, ``pieces`` and ``cells`` are the tables of ``kernels.MessageTables``: they have a row
-    for each message, for each piece of a body, and for each header field or property.
+    ``rows``, ``pieces`` and ``cells`` are the tables of ``kernels.MessageTables``, now with two
+    dimensions: they have a row for each message, for each piece of a body, and for each header
+    field or property.
     """
 
     data: Octets
@@ -308,12 +309,16 @@ class _Fields:
         self.faults: dict[int, str] = {}
 
     def ids(self) -> pa.Array:
-        """Return the id of each message, or null if it has none."""
+        """Return the AMQP message-id of each message as a string, or null if it has none."""
         rows = self._check("message-id")
         return spread_values(self._message[rows], self._strings(rows), self._count)
 
     def headers(self, ids: pa.Array) -> pa.MapArray:
-        """Return the headers with their JMS names, without those that a JMS client does not expose."""
+        """Return the header fields and properties of AMQP messages as maps of JMS headers.
+
+        Those that a JMS client does not expose are excluded. ``ids`` become the headers
+        JMSMessageID, unless a property ``NATIVE_ID`` has the JMS id.
+        """
         parts = [part for row in JMS_HEADERS for part in self._field(row)]
         parts.append(self._delivery_count())
         plain, native = self._properties()
@@ -325,7 +330,7 @@ class _Fields:
         return header_maps(parts, self._count)
 
     def _check(self, field: str) -> Longs:
-        """Return the cells of a field that have an allowed type.
+        """Return the cells of an AMQP header field that have an allowed type.
 
         The messages of the other cells get a fault.
         """
@@ -341,7 +346,7 @@ class _Fields:
         self.faults.setdefault(int(self._message[row]), text)
 
     def _strings(self, rows: Longs) -> pa.Array:
-        """Convert cells to strings. If a value has no string form, its message gets a fault."""
+        """Convert AMQP cells to strings. If a value has no string form, its message gets a fault."""
         kinds = self._kind[rows]
         distinct = np.flatnonzero(np.bincount(kinds)).tolist() if len(rows) else [kernels.STRING]
         parts = [np.flatnonzero(kinds == kind) for kind in distinct]
@@ -356,7 +361,7 @@ class _Fields:
         return pa.concat_arrays(converted).take(pa.array(order))
 
     def _strings_of(self, kind: int, rows: Longs) -> pa.Array:
-        """Convert cells of one type to strings."""
+        """Convert AMQP cells, whose values all have the type ``kind``, to strings."""
         if kind in _OF_NUMBERS:
             return pa.array(_OF_NUMBERS[kind](self._number[rows])).cast(pa.string())
         starts, ends = self._starts[rows], self._ends[rows]
@@ -374,7 +379,7 @@ class _Fields:
         return strings
 
     def _field(self, row: JmsHeader) -> list[HeaderLines]:
-        """Return the lines of a JMS header: the values of its AMQP field, and defaults for other messages."""
+        """Build one JMS header of AMQP messages from its AMQP field, with its default for other messages."""
         rows = self._check(row.amqp)
         conversion = _CONVERSIONS.get(row.amqp)
         if conversion is None:
@@ -387,17 +392,17 @@ class _Fields:
         if not known.all():
             rows, strings = rows[known], strings.filter(pa.array(known))
         message = self._message[rows]
-        return [repeat_header(row.name, message, strings), row.lacking(message, self._count)]
+        return [repeat_header(row.name, message, strings), row.default_lines(message, self._count)]
 
     def _delivery_count(self) -> HeaderLines:
-        """Return how often each message was delivered, including this delivery."""
+        """Build the JMSXDeliveryCount headers of AMQP messages. This delivery is counted too."""
         rows = self._check("delivery-count")
         counts = np.ones(self._count, np.int64)
         counts[self._message[rows]] += self._number[rows]
         return repeat_header(DELIVERY_COUNT, np.arange(self._count), pa.array(counts))
 
     def _properties(self) -> tuple[HeaderLines, pa.Array | None]:
-        """Return the application properties that a JMS client exposes, and ids from a hidden property.
+        """Return the AMQP application properties that a JMS client exposes, and ids from a hidden property.
 
         The ids are those in the property ``NATIVE_ID``, null for messages without it. They are None
         if no message has it.
@@ -422,9 +427,10 @@ class _Fields:
         return HeaderLines(self._message[rows], own_names, self._strings(rows)), native
 
     def _check_repeated(self, message: Longs, code: Longs, names: Sequence[str]) -> None:
-        """Add a fault to messages with a duplicate property.
+        """Add a fault to AMQP messages that have a property twice.
 
-        The keys of a map must be unique (AMQP 1.0, 1.6.23).
+        Property i belongs to message ``message[i]`` and has the name ``names[code[i]]``. The keys
+        of a map must be unique (AMQP 1.0, 1.6.23).
         """
         # A number for each pair of message and name, message * names + name. Without names there are
         # no pairs, but the factor must not be 0.

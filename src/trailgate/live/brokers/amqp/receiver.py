@@ -94,7 +94,7 @@ class LinkDeliveries:
 
     The bytes of an incomplete message are read too: unread bytes would fill the session's window,
     and the broker would stop sending. ``ahead`` is the number of messages that the broker may send
-    ahead.
+    before earlier ones have been read.
     """
 
     def __init__(self, link: Any, ahead: int) -> None:
@@ -110,7 +110,7 @@ class LinkDeliveries:
 
     @property
     def waiting(self) -> int:
-        """The number of bytes that were read from the link and are not yet in a window."""
+        """The number of bytes that were read from the AMQP link and are not yet in a window."""
         return len(self._data)
 
     @property
@@ -119,14 +119,17 @@ class LinkDeliveries:
         return self._open > LONGEST
 
     def ask(self) -> None:
-        """Restore the broker's credit to ``ahead`` messages, if at most half of it is left."""
+        """Restore the AMQP broker's credit to ``ahead`` messages, if at most half of it is left."""
         link = self._link._impl  # noqa: SLF001  the library's
         credit = self._functions.pn_link_credit(link)
         if 2 * credit <= self._ahead:
             self._functions.pn_link_flow(link, self._ahead - credit)
 
     def take(self) -> None:
-        """Read the bytes that have arrived on the link."""
+        """Read the bytes that have arrived on the AMQP link, and note which messages are complete.
+
+        The bytes of a delivery that the broker aborts are dropped.
+        """
         link, known = self._link._impl, self._functions  # noqa: SLF001  the library's
         current, advance, receive = known.pn_link_current, known.pn_link_advance, known.pn_link_recv
         while delivery := current(link):
@@ -148,7 +151,7 @@ class LinkDeliveries:
             advance(link)
 
     def window(self, limit: int) -> EncodedWindow:
-        """Remove the first complete messages, at most ``limit``, and return them as a window."""
+        """Remove the first complete AMQP messages, at most ``limit``, and return them as a window."""
         sizes, deliveries = self._sizes[:limit], self._deliveries[:limit]
         places = np.zeros(len(sizes) + 1, np.int64)
         np.cumsum(sizes, out=places[1:])
@@ -191,7 +194,8 @@ def name_terminus(terminus: Any, name: str, kind: str, broker: Mapping[str, str]
 class AmqpConnection(BrokerConnection):
     """An AMQP 1.0 connection after login, with at most one link.
 
-    ``deliveries`` belongs to that link.
+    ``deliveries`` belongs to that link. ``is_detached`` is True after the broker has closed the
+    link or the session, but not the connection.
     """
 
     deliveries: LinkDeliveries
@@ -240,7 +244,8 @@ class AmqpConnection(BrokerConnection):
     def work(self, seconds: float, until: Callable[[], bool] = lambda: False) -> bool:
         """Exchange AMQP data until ``until()`` is true or ``seconds`` have passed.
 
-        Returns whether it is true.
+        Returns whether ``until()`` is true. Raises BrokerError if the broker closes the link or
+        connection.
         """
         end = time.monotonic() + seconds
         while True:
@@ -292,9 +297,9 @@ class AmqpConnection(BrokerConnection):
         return transport, engine
 
     def _answer(self, endpoint: Any) -> None:
-        """Wait until the broker has answered the opening of a connection or link.
+        """Wait until the AMQP broker has answered the opening of a connection or link.
 
-        Raises BrokerError.
+        Raises BrokerError if it does not answer in time.
         """
         # The state is a set of bits, and this one is set until the peer has opened or closed its
         # side.
@@ -303,7 +308,7 @@ class AmqpConnection(BrokerConnection):
             raise self.error("the broker does not answer")
 
     def _exchange(self) -> float:
-        """Receive and send without waiting.
+        """Exchange bytes between the AMQP broker's socket and the engine, without waiting.
 
         Returns the time (``time.monotonic()`` seconds) at which the engine must be called again,
         for example to send a heart-beat, or 0 if there is no such time.
@@ -335,7 +340,7 @@ class AmqpConnection(BrokerConnection):
         )
 
     def _push(self, data: memoryview) -> None:
-        """Pass received bytes to the engine, and read messages from it when they are complete."""
+        """Pass received AMQP bytes to the engine, and read the link's messages from it."""
         while data and (capacity := self._transport.capacity()) > 0:
             self._transport.push(data[:capacity])
             data = data[capacity:]
@@ -358,7 +363,7 @@ class AmqpConnection(BrokerConnection):
             self._transport.pop(sent)
 
     def _check(self) -> None:
-        """Raise BrokerError if the broker closed the link or connection, or if the engine reported an error."""
+        """Raise BrokerError if the AMQP broker closed the link or connection, or the engine failed."""
         closed = self._proton.Endpoint.REMOTE_CLOSED
         endpoints = {"link": self._link, "session": self._session, "connection": self._engine}
         for what, endpoint in endpoints.items():
@@ -377,7 +382,7 @@ class AmqpConnection(BrokerConnection):
             raise self.error("the connection is lost: the broker has closed it")
 
     def _condition_error(self, problem: str, condition: Any) -> BrokerError:
-        """Build an error whose reason is the condition that the broker or the engine reported."""
+        """Build a BrokerError from an AMQP condition, such as amqp:not-found, of the broker or the engine."""
         if condition is None:
             return self.error(problem)
         text = f"{problem}: {condition.name}: {condition.description or 'no reason given'}"

@@ -57,7 +57,7 @@ class ConsumerNotifications(NamedTuple):
 
 
 class PrefetchOption(NamedTuple):
-    """How to limit the number of messages that the broker sends before any is acknowledged.
+    """How to limit what a STOMP broker sends before any of it is acknowledged: messages, or bytes.
 
     ``option`` sets the limit in the broker's URL, ``header`` passes it to the broker in SUBSCRIBE,
     and ``default`` applies if the URL does not set it.
@@ -71,8 +71,8 @@ class PrefetchOption(NamedTuple):
 class StompDialect(NamedTuple):
     """A broker's dialect of STOMP.
 
-    ``server`` is the start of the server header in its CONNECTED frames.
-
+    - ``name``: the broker's name in errors, and in the tables of senders.
+    - ``server``: the start of the server header in its CONNECTED frames.
     - ``durable``: the header of SUBSCRIBE that names a durable subscription.
     - ``ahead``: how to limit the messages that the broker sends ahead.
     - ``kinds``: the templates of destinations, such as ``/queue/{}``, for a queue and for a topic.
@@ -273,7 +273,7 @@ class StompConnection(BrokerConnection):
             threading.Thread(target=self._beat, args=(every,), daemon=True).start()
 
     def _fill(self) -> None:
-        """Receive without waiting, at most about the size of one window."""
+        """Read the STOMP bytes that have arrived, without waiting, up to about WINDOW_BYTES."""
         while True:
             size = self._receive_into(self._reader.room())
             if not size:
@@ -308,7 +308,7 @@ class StompConnection(BrokerConnection):
             self._last_sent = time.monotonic()
 
     def _beat(self, seconds: float) -> None:
-        """Send a line feed whenever nothing was sent for ``seconds`` (STOMP 1.2, Heart-beating)."""
+        """Send STOMP heart-beats in a thread: a line feed whenever nothing was sent for ``seconds``."""
         # Looking twice per interval keeps the pause below one and a half intervals.
         while not self._closed.wait(seconds / 2):
             if time.monotonic() - self._last_sent < seconds:
@@ -328,6 +328,9 @@ def error_text(frames: StompFrames, frame: int) -> str:
 
 
 def _beats(text: str) -> tuple[float, float]:
-    """Parse a heart-beat header: how often the server sends heart-beats, and how often it expects them, in seconds."""
+    """Parse STOMP's header heart-beat: how often the server sends one, and how often it expects one.
+
+    The result is in seconds; 0 means never. For example, ``5000,0`` is parsed as 5.0 and 0.0.
+    """
     sends, _, wants = text.partition(",")
     return tuple(int(part) / 1000 if part.strip().isdecimal() else 0.0 for part in (sends, wants))  # type: ignore[return-value]

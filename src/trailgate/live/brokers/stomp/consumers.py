@@ -75,7 +75,7 @@ class QueueState(NamedTuple):
 
 
 def queue_name(address: BrokerAddress) -> str:
-    """Return the name of an address's queue. Artemis also accepts the form ``ADDRESS::QUEUE``."""
+    """Return the name of the queue of a STOMP address. Artemis also accepts the form ``ADDRESS::QUEUE``."""
     return address.destination.rpartition("::")[2]
 
 
@@ -152,10 +152,10 @@ def find_dropping(
 
 
 def _ask(connection: StompConnection, name: str) -> QueueState:
-    """Request the state of a queue. A queue that does not exist has no consumers and no messages.
+    """Request the state of a queue from Artemis.
 
-    Raises BrokerError if there is no answer, for example because the user lacks the permission
-    ``manage``.
+    A queue that does not exist has no consumers and no messages. Raises BrokerError if there is no
+    answer, for example because the user lacks the permission ``manage``.
     """
     answers = _answers(connection, [ask_attribute(name, one) for one in (CONSUMERS, HELD)])
     # A number in brackets; an error is a text.
@@ -164,7 +164,10 @@ def _ask(connection: StompConnection, name: str) -> QueueState:
 
 
 def _answers(connection: StompConnection, asked: Sequence[ManagementQuestion]) -> list[str]:
-    """Send requests, and return the answers. Raises BrokerError if one is missing."""
+    """Send management requests to Artemis by STOMP, and return the answers.
+
+    Raises BrokerError if an answer is missing.
+    """
     answers = f"trailgate.answers.{uuid4().hex}"
     connection.send("SUBSCRIBE", {"id": answers, "destination": answers, TYPE: "MULTICAST"})
     to = {"destination": MANAGEMENT, "reply-to": answers}
@@ -201,11 +204,11 @@ class ConsumerWatch:
         self._thread.start()
 
     def wait(self) -> None:
-        """Wait, for a limited time, until the watch receives notifications or has failed."""
+        """Wait, for a limited time, until the watch for other consumers has started or failed."""
         self._ready.wait(READY_SECONDS)
 
     def close(self) -> None:
-        """Stop the watch and close its connection."""
+        """Stop the watch for other consumers, and close its connection."""
         self._closed.set()
         self._thread.join(READY_SECONDS)
 
@@ -224,7 +227,7 @@ class ConsumerWatch:
             self._closed.wait(RETRY_SECONDS)
 
     def _watch(self) -> None:
-        """Receive the broker's notifications until the watch is closed. Raises BrokerError."""
+        """Receive a STOMP broker's notifications until the watch is closed. Raises BrokerError."""
         connection = StompConnection(self._address)
         try:
             watched = connection.dialect.consumers
@@ -246,7 +249,11 @@ class ConsumerWatch:
             connection.close()
 
     def _note(self, connection: StompConnection, frames: StompFrames, header: str) -> None:
-        """Warn if the number of consumers has grown, and is more than one."""
+        """Warn if the number of the queue's consumers has grown, and is more than one.
+
+        ``header`` is the header of a notification that contains the number. Raises BrokerError for
+        an ERROR frame.
+        """
         for at in range(len(frames)):
             if frames.kinds[at] == kernels.ERROR:
                 raise connection.error(error_text(frames, at))

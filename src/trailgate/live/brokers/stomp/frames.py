@@ -67,9 +67,9 @@ def unescape(text: str) -> str:
 class StompFrames:
     """Complete STOMP frames, as offsets into ``data``.
 
-    The tables have a column for each frame and for each header line; their rows, such as
-    ``BODY``, are constants of ``kernels``. ``data`` is the reader's buffer, so it is valid only
-    until the reader receives more.
+    ``frames`` is a table with a column for each frame, ``lines`` one with a column for each header
+    line; their rows, such as ``BODY``, are constants of ``kernels``. ``data`` is the reader's
+    buffer, so it is valid only until the reader receives more.
     """
 
     data: Octets

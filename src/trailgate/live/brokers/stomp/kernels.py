@@ -58,7 +58,7 @@ BACKSLASH: Final = 92
 
 @inner
 def line_end(data: Octets, at: int, end: int) -> int:
-    """Return the offset of the next line feed, or ``end`` if there is none."""
+    """Return the offset of the next line feed in STOMP bytes, or ``end`` if there is none."""
     while at < end and data[at] != NEWLINE:
         at += 1
     return at
@@ -66,9 +66,10 @@ def line_end(data: Octets, at: int, end: int) -> int:
 
 @inner
 def kind_of(data: Octets, begin: int, end: int) -> int:
-    """Return the type of a frame from the length and the first letter of its command.
+    """Return the type of a STOMP frame, from the length and the first letter of its command.
 
-    That is enough because servers send only these four commands.
+    That is enough because servers send only four commands: MESSAGE, RECEIPT, ERROR and CONNECTED.
+    The type of any other command is OTHER.
     """
     size = end - begin
     if size == 7 and data[begin] == 77:  # MESSAGE
@@ -84,7 +85,7 @@ def kind_of(data: Octets, begin: int, end: int) -> int:
 
 @inner
 def is_name(data: Octets, begin: int, end: int, name: Octets) -> bool:
-    """Return whether the bytes between two offsets equal a name."""
+    """Return whether ``data[begin:end]``, the name of a STOMP header, equals ``name``."""
     if end - begin != len(name):
         return False
     for at in range(len(name)):
@@ -95,7 +96,7 @@ def is_name(data: Octets, begin: int, end: int, name: Octets) -> bool:
 
 @inner
 def number_at(data: Octets, begin: int, end: int) -> int:
-    """Parse the decimal number between two offsets, or return -1 if it is invalid or too large."""
+    """Parse the decimal number of a content-length, or return -1 if it is invalid or too large."""
     if end <= begin or end - begin > 10:
         return -1
     number = 0
@@ -118,13 +119,14 @@ def find_frames(
     lines: Longs,
     counts: Longs,
 ) -> int:
-    r"""Find the complete frames between two offsets, at most ``limit``.
+    r"""Find the complete STOMP frames in ``data[begin:end]``, at most ``limit``.
 
-    Returns their number, or a problem.
+    Returns their number, or a problem such as ``NO_NUL``, which is below 0.
 
     ``length_name`` is ``b"content-length"``. ``frames`` and ``lines`` are tables with a row for
-    each constant such as ``BODY``, and a column for each frame or header line. The search stops at
-    an incomplete frame, or if a table is full.
+    each constant such as ``BODY``, and a column for each frame or header line. ``counts`` gets the
+    number of header lines, and the offset at which the next call begins. The search stops at an
+    incomplete frame, or if a table is full.
 
     Example: ``MESSAGE\n`` ``id:7\n`` ``\n`` ``hi\0`` is one frame: a MESSAGE with header line 0 and
     the body 14:16. The name of the line is 8:10, and its value 11:12.

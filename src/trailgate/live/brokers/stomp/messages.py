@@ -1,4 +1,4 @@
-"""Convert MESSAGE frames to received messages in columns: JMS headers, ids and bodies."""
+"""Convert STOMP's MESSAGE frames to received messages in columns: JMS headers, ids and bodies."""
 
 from __future__ import annotations
 
@@ -69,7 +69,12 @@ def received_messages(
 
 
 class _Lines:
-    """The header lines of MESSAGE frames in columns: the message's row, the name and the value."""
+    """The header lines of STOMP's MESSAGE frames in columns: the message's row, the name and the value.
+
+    ``count`` is the number of messages, ``message`` the row of each line's message, and
+    ``distinct`` the header names that occur. ``not_text`` are the rows of the messages with a
+    header that is not UTF-8.
+    """
 
     def __init__(self, frames: StompFrames, rows: Longs) -> None:
         counts = frames.frames[kernels.END_LINE] - frames.frames[kernels.FIRST_LINE]
@@ -100,18 +105,21 @@ class _Lines:
             self._values = self._values.take(pa.array(first))
 
     def of(self, name: str) -> HeaderLines:
-        """Return the lines of one header."""
+        """Return the lines of one STOMP header."""
         code = self.distinct.index(name) if name in self.distinct else -1
         rows = np.flatnonzero(self._code == code)
         return repeat_header(name, self.message[rows], self._values.take(pa.array(rows)))
 
     def values(self, name: str) -> pa.Array:
-        """Return each message's value of a header, or null if it does not have the header."""
+        """Return each message's value of a STOMP header, or null if it does not have the header."""
         own = self.of(name)
         return spread_values(own.messages, own.values, self.count)
 
     def jms_headers(self, dialect: StompDialect, ids: pa.Array) -> pa.MapArray:
-        """Return the headers with their JMS names, without those that a JMS client does not expose."""
+        """Return the STOMP headers as maps of JMS headers, without those that a JMS client does not expose.
+
+        ``ids`` become the headers JMSMessageID, unless the broker has another header for it.
+        """
         parts = [_rename(self.of(name), _JMS[name]) for name in self.distinct if name in _JMS]
         excluded = [name in _JMS or _is_hidden(name) for name in self.distinct]
         # The test runs once per distinct header name, and ``_code`` spreads it over all header
@@ -119,7 +127,7 @@ class _Lines:
         rows = np.flatnonzero(~np.asarray(excluded, bool)[self._code])
         names = pa.array(self.distinct, pa.string()).take(pa.array(self._code[rows]))
         parts.append(HeaderLines(self.message[rows], names, self._values.take(pa.array(rows))))
-        parts += [row.lacking(self.of(row.stomp).messages, self.count) for row in JMS_HEADERS]
+        parts += [row.default_lines(self.of(row.stomp).messages, self.count) for row in JMS_HEADERS]
         parts.append(message_ids(self.values(NATIVE_ID) if dialect.id_tail else ids))
         return header_maps(parts, self.count)
 
@@ -139,7 +147,7 @@ def _is_hidden(name: str) -> bool:
 
 
 def _restore(strings: pa.Array, rows: Longs) -> pa.Array:
-    """Decode the escapes in the strings at these rows. Other strings are returned unchanged."""
+    """Decode the escapes in the STOMP header texts at these rows. Other texts are returned unchanged."""
     known = strings.to_pylist()
     for row in rows.tolist():
         known[row] = unescape(known[row])
@@ -147,7 +155,7 @@ def _restore(strings: pa.Array, rows: Longs) -> pa.Array:
 
 
 def _joined_surrogates(bodies: pa.Array) -> pa.Array:
-    """Convert CESU-8 bodies to UTF-8. Bodies that are neither stay unchanged."""
+    """Convert the bodies of STOMP messages from CESU-8 to UTF-8. A body that is neither stays unchanged."""
     try:
         bodies.cast(pa.string())
     except pa.ArrowInvalid:

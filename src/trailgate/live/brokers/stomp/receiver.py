@@ -96,7 +96,7 @@ class StompReceiver(ReconnectingReceiver[StompConnection]):
         connection.disconnect()
 
     def _take(self, connection: StompConnection, seconds: float) -> bool:
-        """Process the frames that have arrived: receipts, and messages as a window.
+        """Process the STOMP frames that have arrived: receipts, and messages, which become a waiting window.
 
         Returns whether any frame had arrived.
         """
@@ -117,7 +117,10 @@ class StompReceiver(ReconnectingReceiver[StompConnection]):
         return True
 
     def _control(self, connection: StompConnection, frames: StompFrames) -> None:
-        """Process receipts. Raises BrokerError for an ERROR frame."""
+        """Process the STOMP frames that are not messages: receipts confirm acknowledgements.
+
+        Raises BrokerError for an ERROR frame, and for one that a subscriber does not expect.
+        """
         if frames.kinds.min() == frames.kinds.max() == kernels.MESSAGE:
             return
         for at in np.flatnonzero(frames.kinds != kernels.MESSAGE).tolist():

@@ -1,4 +1,4 @@
-"""Derive the names of topics and queues from tables by a template such as ``shop.${schema}.${table}``."""
+"""Derive the names of Kafka topics from tables by a template such as ``shop.${schema}.${table}``."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class TopicNames:
         return tuple(self._first) if self._has_fields else ()
 
     def remember(self, tables: Iterable[str]) -> None:
-        """Add the tables and topics of earlier runs.
+        """Assign topics to the tables of earlier runs.
 
         Raises OptionError if two tables, or two schemas, would share a topic.
         """
@@ -65,9 +65,11 @@ class TopicNames:
             self._of_table(name)
 
     def of_messages(self, origins: MessageOrigins) -> list[str]:
-        """Return the topic of each message by its table.
+        """Return the Kafka topic of each message by its table.
 
-        Raises OptionError if two tables, or two schemas, would share a topic.
+        A message without a table gets the template itself as its topic, or "" if the template has
+        fields. BEGIN and END events have a topic of their own. Raises OptionError if two tables, or
+        two schemas, would share a topic.
         """
         numbers = origins.tables.dictionary_encode()
         topics = [self._of_table(name) for name in numbers.dictionary.to_pylist()]
@@ -88,11 +90,11 @@ class TopicNames:
     def _of_marks(self) -> str:
         text = self._template.substitute(schema="", table=MARKS)
         topic = self._clean(text if self.is_by_table else f"{text}.{MARKS}")
-        self._take(topic, EVENTS, "Publish with --option transactions=false, or to other topics")
+        self._reserve(topic, EVENTS, "Publish with --option transactions=false, or to other topics")
         return topic
 
-    def _take(self, topic: str, owner: str, hint: str) -> None:
-        """Reserve a topic for its owner.
+    def _reserve(self, topic: str, owner: str, hint: str) -> None:
+        """Reserve a Kafka topic for its owner.
 
         Raises OptionError if the topic belongs to a different owner.
         """
@@ -112,14 +114,14 @@ class TopicNames:
             raise OptionError(problem, hint="Publish to another topic")
         is_new = topic not in self._owners
         owner = self._owner(name, join_table_name(parts[:-1]))
-        self._take(topic, owner, "Publish them one by one, with --tables and --group")
+        self._reserve(topic, owner, "Publish them one by one, with --tables and --group")
         if is_new:
             self._first.append(name)
         self._known[name] = topic
         return topic
 
     def _owner(self, table: str, schema: str) -> str:
-        """Return the owner of a table's topic, for errors: the table, its schema, or all tables.
+        """Return the owner of a table's Kafka topic, for errors: the table, its schema, or all tables.
 
         This depends on the fields of the template.
         """
