@@ -65,9 +65,11 @@ def chain_by_id(
     operation_ids: bool = False,
     later: Lookahead = NOTHING_LATER,
 ) -> ChainedTransactions:
-    """Group operations into transactions by their transaction ids.
+    """Group a batch of operations into transactions by their transaction ids alone.
 
-    Adds the problems that it finds to those of the parser.
+    `messages` is the number of messages of the batch, and `problems` are those that the parser
+    found; the result also has the problems found here. `later` describes the messages after the
+    batch.
 
     `raw.seq_id` is the id of the transaction. Each operation gets this id with its number in the
     transaction appended, counted from 0. With `operation_ids`, `raw.seq_id` is the id of the
@@ -148,11 +150,13 @@ def _follow(
     bad: ProblemCollector,
     state: TransactionState,
 ) -> LastMessage | None:
-    """Compare the messages before and after each message boundary inside a transaction, and return the last message.
+    """Find redelivered and missing messages inside transactions, by the numbers of messages.
 
-    If the second message restarts the transaction (it was redelivered from its start), a new
-    transaction begins there (`_Walk.begin_again`). A missing message becomes a problem. `unknown`
-    are messages that may contain any operations: the messages next to them are not compared.
+    Returns the last message. At each boundary between two messages of a transaction, both are
+    compared. If the second message restarts the transaction (it was redelivered from its start), a
+    new transaction begins there (`_Walk.begin_again`). A missing message becomes a problem.
+    `unknown` are messages that may contain any operations: the messages next to them are not
+    compared.
     """
     found = raw.boundaries
     if found is None or not len(found.rows):
@@ -192,10 +196,12 @@ def _follow(
 
 
 def _continue_after(raw: RawOperations, opens: Mask, rows: Longs, unknown: Longs) -> Mask:
-    """Return a mask over `rows`: the first one after an unknown message, if it continues a transaction.
+    """Mark the rows that continue a transaction which may have begun in an unknown message.
 
-    `unknown` are messages that may contain any operations. The transaction may have begun in one of
-    them, so the number of its first message is not known.
+    `unknown` are messages that may contain any operations. `rows` are the operations next to
+    message boundaries (`MessageBoundaries`). The mask has an element for each of them: whether it
+    is the first one after an unknown message, and does not belong to a transaction that begins
+    after that message. Then the number of the transaction's first message is not known.
     """
     # For each row, the number of unknown messages before it. If it is larger than for the row
     # before, an unknown message lies between them.
@@ -214,7 +220,7 @@ def _continue_after(raw: RawOperations, opens: Mask, rows: Longs, unknown: Longs
 
 @dataclass(slots=True)
 class _Walk:
-    """The transactions found by following the ids through operations and unreadable messages.
+    """The transactions of a batch, found by the ids of operations and of unreadable messages.
 
     `opens` and `closes` mark the operations that begin and end a transaction, `ends` the operations
     with an end mark, and `opened` the unreadable messages that begin a transaction. `begins` is set
@@ -240,7 +246,7 @@ class _Walk:
             self.begins = True
 
     def end(self) -> None:
-        """End the transaction that is open at the end."""
+        """End the transaction that is open at the end of the batch."""
         if self.last_row is not None:
             self.closes[self.last_row] = True
         elif not len(self.closes):
@@ -255,7 +261,7 @@ def _walk(
     unreadable: Problems,
     state: TransactionState,
 ) -> _Walk:
-    """Find where transactions begin and end.
+    """Find where transactions begin and end, by the transaction id `own` of each operation.
 
     Operations and unreadable messages are put in one sequence of rows. Each row has the id that it
     begins with and the id that it ends with; they differ only for a message with several
@@ -302,7 +308,7 @@ def _walk(
 
 
 def _insert_ids(ids: pa.Array, at: Longs, others: pa.StringArray) -> pa.Array:
-    """Insert the id ``others[i]`` before the index ``at[i]`` of ``ids``, for each i."""
+    """Insert the transaction id ``others[i]`` before the index ``at[i]`` of ``ids``, for each i."""
     if not len(others):
         return ids
     # Example: B C with X before C: the indexes 0 1 become 0 2 1, which take B X C from B C X.
@@ -312,12 +318,12 @@ def _insert_ids(ids: pa.Array, at: Longs, others: pa.StringArray) -> pa.Array:
 
 @dataclass(frozen=True, slots=True)
 class CapturedOperations:
-    """The captured operations of a batch, with their indicators.
+    """The operations of a batch that are captured: a mask, and the repaired indicators of all.
 
     The last operation may be held back until it is known whether its transaction has another one.
     `released` is the operation that the previous batch held back; it precedes all others.
-    `held_row` is the operation that this batch holds back (-1: none); it is not in `captured`, but
-    in `state`.
+    `held_row` is the row of the operation that this batch holds back (-1: none). `captured` does
+    not select it, and the caller (`Capture`) stores it in the state after the batch.
     """
 
     captured: Mask
@@ -330,7 +336,7 @@ class CapturedOperations:
 def select_captured(
     raw: RawOperations, done: ChainedTransactions, state: TransactionState, *, hold: bool
 ) -> CapturedOperations:
-    """Select the operations to capture, and repair their indicators.
+    """Select the operations of a batch that are captured, and repair their transaction indicators.
 
     An operation is captured if it is in a block, its message has no error, and its user or
     transaction is not excluded. With `hold`, the last operation of a transaction that stays open is
@@ -374,7 +380,7 @@ def _excluded_rows(raw: RawOperations, opens: Mask, state: TransactionState) -> 
 
 
 def _excluded_after(raw: RawOperations, opens: Mask, state: TransactionState) -> bool:
-    """Return whether the transaction that is open at the end is excluded."""
+    """Return whether the transaction that is open after the batch is excluded."""
     begun = np.flatnonzero(opens)
     if raw.excluded is None or not len(begun):
         return state.excluded

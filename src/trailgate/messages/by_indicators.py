@@ -50,9 +50,10 @@ INTERLEAVED: Final = "Transactions must be contiguous: each begins after the one
 def chain_by_indicators(
     raw: RawOperations, messages: int, problems: Iterable[Problem], state: TransactionState
 ) -> ChainedTransactions:
-    """Group operations into transactions by their begin and end indicators.
+    """Group a batch of operations into transactions by begin and end indicators, or by message.
 
-    Adds the problems that it finds to those of the parser.
+    `messages` is the number of messages of the batch, and `problems` are those that the parser
+    found; the result also has the problems found here.
     """
     bad = ProblemCollector(problems)
     unreadable = bad.messages
@@ -77,9 +78,10 @@ def chain_by_indicators(
 
 
 def begin_rows(opens: Mask) -> Longs | None:
-    """Return for each operation the row at which its transaction begins, or -1 if that is before the first row.
+    """Return for each operation the row of its transaction's first operation.
 
-    Returns None if each operation begins a transaction.
+    The row is -1 if the transaction began in an earlier batch. `opens` marks the operations that
+    begin a transaction. Returns None if all of them do.
     """
     return None if opens.all() else find_begin_rows(opens)
 
@@ -109,9 +111,9 @@ def _check(
     bad: ProblemCollector,
     state: TransactionState,
 ) -> ChainedTransactions:
-    """Check the transactions, and give each operation the id and CSN of its transaction.
+    """Check transactions grouped by indicators; add each one's id and CSN to its operations.
 
-    Messages that contradict earlier ones become problems.
+    `letters` are the indicators. Messages that contradict earlier ones become problems.
     """
     opens = followed.marks & BEGINS != 0
     begin = begin_rows(opens)
@@ -246,7 +248,10 @@ def _open_after(
     bad: ProblemCollector,
     state: TransactionState,
 ) -> TransactionState:
-    """Return the state after a batch whose last message may leave a transaction open."""
+    """Return the state after a batch whose last message may leave a transaction open.
+
+    If its last unit is bad, the transaction in it is forgotten, and the unit is skipped to its end.
+    """
     if marks.is_broken(bad.messages, before=state.broken):
         # A broken unit is skipped to its end, whatever is open in it.
         return TransactionState(broken=True, id_length=state.id_length)

@@ -76,7 +76,7 @@ CUT_TIMES: Final = "commit times have microseconds in a trail: further digits we
 
 
 def _padded_ids(ids: pa.Array) -> pa.Array:
-    """Pad the numbers in ids of ActiveMQ clients with zeros, so that text order is number order.
+    """Pad the numbers in message ids of ActiveMQ with zeros, so that text order is number order.
 
     Other ids are unchanged.
 
@@ -91,7 +91,10 @@ def _padded_ids(ids: pa.Array) -> pa.Array:
 
 
 class MessageIdWord(NamedTuple):
-    """A keyword of `jms.id`: the header with the id, and a function that makes ids sortable as text (None if they already are)."""
+    """What a value of `jms.id` selects: the header with the message id.
+
+    `reformat` makes the ids sortable as text; None if they already are.
+    """
 
     header: str
     reformat: Callable[[pa.Array], pa.Array] | None = None
@@ -108,13 +111,19 @@ MESSAGE_ID_KINDS: Final[Mapping[str, MessageIdWord]] = MappingProxyType(
 
 
 def message_id_kind(name: str | None) -> MessageIdWord:
-    """Return the header that a value of `jms.id` selects. None means JMSMessageID."""
+    """Return what a value of `jms.id` selects: a keyword's header, or the header with this name.
+
+    None selects JMSMessageID.
+    """
     name = name or JMS_MESSAGE_ID
     return MESSAGE_ID_KINDS.get(name, MessageIdWord(name))
 
 
 def message_ids(messages: MessageBatch, name: str | None) -> pa.Array:
-    """Return each message's id, as selected by a value of `jms.id` other than `time`; null if the header is missing."""
+    """Return the id of each message, or null if the message does not have the header.
+
+    `name` is the value of `jms.id`, but not `time`.
+    """
     kind = message_id_kind(name)
     ids = messages.header(kind.header)
     return ids if kind.reformat is None else kind.reformat(ids)
@@ -178,8 +187,9 @@ class MessageIds:
     The last `remembered` ids are kept in memory.
 
     A message is skipped if an earlier one had the same id and body. It is a problem if the same id
-    comes with a different body, or if an id differs in length from the previous id. With `ordered`,
-    a new id must also be higher than all earlier ones.
+    comes with a different body, if an id differs in length from the highest id so far, or if only
+    some messages of a batch have an id. With `ordered`, a new id must also be higher than all
+    earlier ones.
     """
 
     def __init__(self, rule: MessageIdRule) -> None:
@@ -198,7 +208,7 @@ class MessageIds:
             self._last = max(last, self._last or last)
 
     def deduplicate(self, messages: MessageBatch) -> DeduplicatedMessages:
-        """Find the messages of a batch whose ids are new."""
+        """Find the messages of a batch whose ids are new, and the problems of ids."""
         ids = message_ids(messages, self._name)
         names: list[str | None] = ids.to_pylist()
         sums = checksums(messages.data, messages.starts, messages.ends)
@@ -252,7 +262,8 @@ class MessageIds:
     def _error(self, message_id: str | None, *, absent: bool) -> TransactionError | None:
         """Return the error of a message that is not a duplicate, or None if its id is good.
 
-        A missing id is an error only if `absent`: if other messages of the batch have an id.
+        A missing id (None) is an error only with `absent`, which means that other messages of the
+        batch have an id.
         """
         if message_id is None:
             header = message_id_kind(self._name).header
@@ -288,10 +299,11 @@ class MetadataValues:
         self.notes: frozenset[str] = frozenset()
 
     def text(self, source: ValueSource, generated: pa.Array | None, what: str) -> pa.Array:
-        """Return a metadata value for each record. `what` names it in errors, such as "txid".
+        """Return a required metadata value as text for each record, for example the transaction id.
 
-        `generated` is used in records for which the value is generated. Raises BadMessagesError if
-        it is missing in messages.
+        `what` names it in errors, such as "txid". `generated` has the values for records in which
+        the value is not read but generated. Raises BadMessagesError for the messages without the
+        value.
         """
         values = self.optional(source, generated)
         assert values is not None
@@ -309,7 +321,7 @@ class MetadataValues:
         hint: str | pa.Array = "",
         **place: Any,
     ) -> ErrorColumns:
-        """Create errors about records' metadata, located at the value's field if it has one, otherwise at the record."""
+        """Create errors about the metadata of records, at the field of the value or at the record."""
         is_field = source.kind is SourceKind.FIELD
         at = self.records.field_places(rows, source.name) if is_field else None
         if at is None:
@@ -318,7 +330,7 @@ class MetadataValues:
         return self.records.errors(rows, problem, hint, **{"field": source.name} | place | {**at})
 
     def _rows_without_value(self, source: ValueSource, values: pa.Array, what: str) -> Longs:
-        """Return the rows without a value.
+        """Return the records that lack a required metadata value.
 
         An empty id counts as no value, because all records with an empty id would be one
         transaction.
@@ -332,7 +344,7 @@ class MetadataValues:
         return rows
 
     def _required_ids(self) -> tuple[str, ...]:
-        """Return the names of the required ids.
+        """Return the names of the ids that every record must have: seqid, and perhaps txid.
 
         If sequence ids identify transactions, no transaction id is needed.
         """
@@ -340,9 +352,10 @@ class MetadataValues:
         return ("seqid",) if by_sequence else ("seqid", "txid")
 
     def codes(self, source: ValueSource, what: str) -> tuple[Longs, list[str]]:
-        """Return a metadata value for each record as an index into the list of distinct values.
+        """Return a required metadata value of each record as an index into the list of distinct values.
 
-        Raises BadMessagesError if it is missing in messages.
+        For values that repeat, such as operation types. `what` names the value in errors. Raises
+        BadMessagesError for the messages without the value.
         """
         if source.kind is SourceKind.FIELD:
             codes, values = self.records.codes(source.name)
@@ -356,10 +369,10 @@ class MetadataValues:
         return f"the message has no header {self._header(source)} for {what}", HEADERS_HINT
 
     def optional(self, source: ValueSource | None, generated: pa.Array | None) -> pa.Array | None:
-        """Return a metadata value for each record, or None if `source` is None.
+        """Return an optional metadata value for each record, or None if `source` is None.
 
-        A value is null if the message does not have the header. `generated` is used in records for
-        which the value is generated.
+        A value is null if the message does not have the header. `generated` has the values for
+        records in which the value is not read but generated.
         """
         if source is None:
             return None
@@ -375,7 +388,7 @@ class MetadataValues:
         return generated
 
     def _of_message(self, source: ValueSource) -> pa.Array:
-        """Return the header or id of each message."""
+        """Return the header that is the source of a metadata value, or the id, of each message."""
         if source.kind is SourceKind.MESSAGE_ID:
             return message_ids(self.records.messages, self.options.message_id)
         return self.records.messages.header(source.name)
@@ -443,9 +456,9 @@ class MetadataValues:
         return times[which] if cut < 0 else None
 
     def _format(self, values: pa.Array, rows: Longs, given: DateFormat | None) -> Longs:
-        """Parse the times `values` of the records `rows` with the format `given`.
+        """Parse the commit times `values` of the records `rows` with the configured format `given`.
 
-        If it is None, the default format is used for text, and digits are read as a number.
+        If that is None, text is parsed with the default format, and digits alone as a number.
         """
         if given:
             return self._times(values, rows, given)
@@ -473,7 +486,7 @@ class MetadataValues:
         return digits
 
     def _times(self, values: pa.Array, rows: Longs, fmt: DateFormat | None) -> Longs:
-        """Parse the times `values` of the records `rows` with one format.
+        """Parse the commit times `values` of the records `rows` with one format (None: numbers).
 
         Raises BadMessagesError with the messages that have an invalid time.
         """
@@ -525,9 +538,9 @@ class MetadataValues:
 def _pair(
     left: tuple[Longs, list[str]], right: tuple[Longs, list[str]], between: str
 ) -> tuple[Longs, list[str]]:
-    """Join the strings of two columns, such as schemas and tables, with the separator ``between``.
+    """Join two parts of table names, such as schemas and tables, with the separator ``between``.
 
-    A column is an index for each record, and the list of distinct strings.
+    A part is an index for each record, and the list of distinct strings.
     """
     # Numbers each pair (a, b) as a * n + b, then renumbers the pairs that occur as 0, 1, 2, ...
     pairs = left[0] * len(right[1]) + right[0]

@@ -51,10 +51,10 @@ _AS_UPDATES: Final = byte_table({kind: kind for kind in range(256)} | {INSERT: U
 
 
 class EarlierRecords(NamedTuple):
-    """The records before the faults of bad messages: `batch` has each of them as a separate message.
+    """The records that precede the faults of bad messages, each as a message of its own in `batch`.
 
-    The arrays have one element per record: the index of its bad message, its number in that message
-    (from 1), and its byte offset in that message.
+    They are parsed too, to find earlier errors. The arrays have one element per record: the index
+    of its bad message, its number in that message (from 1), and its byte offset in that message.
     """
 
     batch: MessageBatch
@@ -96,7 +96,8 @@ class MessageFormat(ABC, Generic[R]):
     ) -> tuple[Image, Image]:
         """Read the before and after images of records with one table, type and layout.
 
-        Errors are added to `errors`.
+        `kind` is the operation type, and `rows` are the indexes of the records. Errors are added to
+        `errors`.
 
         If the format has no before values, records of the kind UPDATE may include inserts.
         """
@@ -127,11 +128,11 @@ class MessageFormat(ABC, Generic[R]):
         return BadMessageIds.unknown(len(messages))
 
     def warnings(self, notes: frozenset[str]) -> frozenset[str]:
-        """Combine the notes of all records into the warnings that a run prints at its end."""
+        """Combine the notes of all batches (`MessageRecords.notes`) into the warnings of a run."""
         return notes
 
     def warnings_of_part(self, notes: frozenset[str]) -> frozenset[str]:
-        """Return the warnings after a part of a run, without warnings that need the complete run."""
+        """Return the warnings of a part of a run, without warnings that need the complete run."""
         return self.warnings(notes)
 
 
@@ -139,7 +140,9 @@ class MessageFormat(ABC, Generic[R]):
 class MessageParser:
     """Parses batches of messages of any format with one set of options.
 
-    The TABLE statements that apply to a table are found once, not for each batch.
+    The TABLE statements that apply to a table are found once, not for each batch. `now` is the time
+    of the run in microseconds since 1970. `first_file` is added to the file numbers in generated
+    ids.
     """
 
     format: MessageFormat[Any]
@@ -334,7 +337,10 @@ class MessageParser:
         return meant
 
     def _find_captured(self, tables: list[Table], table_of: Longs) -> Longs:
-        """Return the indexes of the records whose table is captured."""
+        """Return the indexes of the records whose table is captured.
+
+        `table_of` is the index of each record's table in `tables`.
+        """
         wanted = np.array([self.selections.of(t) is not None for t in tables] or [True])
         if wanted.all():
             return np.arange(len(table_of))
@@ -397,9 +403,9 @@ class MessageParser:
         excluded: Longs | None,
         errors: MessageErrors,
     ) -> ChangeBlock:
-        """Return the operations that TABLE statements select.
+        """Return the operations of a block that its TABLE statements select.
 
-        Adds an error if the selection depends on a missing column.
+        Adds an error for each operation about which a missing column decides.
         """
         selection = self.selections.of(block.table)
         assert selection is not None
@@ -424,9 +430,10 @@ class MessageParser:
 
 
 def _first_and_last(message: Longs, ids: pa.Array, count: int) -> BadMessageIds:
-    """Return the first and last id of each message's records.
+    """Return the first and last transaction id of each message, from the ids of its records.
 
-    They are unknown if any record has no id.
+    `message` is the message of each record, and `count` the number of messages. The ids of a
+    message are unknown if it has no record, or if a record has no id.
     """
     # Records are ordered by message: the records of message i are [begins[i], ends[i]).
     numbers = np.arange(count)
@@ -440,5 +447,5 @@ def _first_and_last(message: Longs, ids: pa.Array, count: int) -> BadMessageIds:
 
 
 def _none_if_null(values: pa.Array | None) -> pa.Array | None:
-    """Return the column, or None if all its values are null."""
+    """Return a column of metadata, or None if all its values are null."""
     return None if values is None or values.null_count == len(values) else values

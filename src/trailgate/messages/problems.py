@@ -67,7 +67,7 @@ class BadMessageIds:
 
     @staticmethod
     def join(parts: Sequence[BadMessageIds]) -> BadMessageIds:
-        """Concatenate the ids of bad messages."""
+        """Concatenate the transaction ids of bad messages."""
         return BadMessageIds(
             pa.concat_arrays([part.first for part in parts]),
             pa.concat_arrays([part.last for part in parts]),
@@ -84,12 +84,12 @@ class BadMessageIds:
         return None if first is None else (first, last)
 
     def take(self, rows: Longs) -> BadMessageIds:
-        """Return the ids of the bad messages at these indexes."""
+        """Return the transaction ids of the bad messages at these indexes."""
         which = pa.array(rows, pa.int64())
         return BadMessageIds(self.first.take(which), self.last.take(which), self.none[rows])
 
     def put(self, rows: Longs, others: BadMessageIds) -> BadMessageIds:
-        """Replace the ids of the bad messages at these indexes."""
+        """Replace the transaction ids of the bad messages at these indexes by `others`."""
         which = np.arange(len(self))
         which[rows] = len(self) + np.arange(len(rows))
         return BadMessageIds.join([self, others]).take(which)
@@ -170,7 +170,7 @@ class Problems(Sequence[Problem]):
         return (self[row] for row in range(len(self)))
 
     def take(self, rows: Longs) -> Problems:
-        """Return the problems at these indexes."""
+        """Return the problems of messages at these indexes."""
         return Problems(
             self.message[rows],
             self.errors.take(rows),
@@ -180,7 +180,7 @@ class Problems(Sequence[Problem]):
         )
 
     def where(self, kept: Mask) -> Problems:
-        """Return the problems that a mask selects."""
+        """Return the problems of messages that a mask selects."""
         return self if kept.all() else self.take(np.flatnonzero(kept))
 
     def moved(self, by: int) -> Problems:
@@ -217,7 +217,7 @@ class MessageErrors:
         return bool(self._parts)
 
     def add(self, messages: Longs, errors: ErrorColumns) -> None:
-        """Add errors of messages to the batch."""
+        """Add an error for each of these messages, which may already have errors."""
         if len(messages):
             self._parts.append((messages, errors))
 
@@ -233,7 +233,8 @@ class MessageErrors:
 class ProblemCollector:
     """Collects the problems of a batch while its transactions are checked.
 
-    Only the first problem of each message is kept.
+    It begins with the `problems` of the parser, of which the last one of each message is kept. Then
+    a problem is added only to a message that has none.
     """
 
     def __init__(self, problems: Iterable[Problem]) -> None:
