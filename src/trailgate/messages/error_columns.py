@@ -140,7 +140,7 @@ class ErrorColumns:
         return (self[row] for row in range(self.count))
 
     def column(self, name: str) -> pa.Array:
-        """Return one part of all errors, such as "offset", as a column: all null if it is unknown."""
+        """Return one part of all errors, such as "offset", as a column; all null if unknown."""
         part = self.columns.get(name)
         if part is None:
             return pa.nulls(self.count, _TYPES[name])
@@ -362,7 +362,7 @@ def _printed(name: str, part: Part) -> tuple[Part, Mask | None]:
 
 
 def _printed_numbers(part: Part) -> tuple[Part, Mask | None]:
-    """Format numbers in errors, as one text for all rows if they are equal (as record numbers are)."""
+    """Format numbers in errors. If all are equal, as record numbers often are, return one text."""
     if isinstance(part, pa.Scalar):
         return part.cast(pa.string()), None
     if part.null_count:

@@ -123,7 +123,7 @@ class HeaderColumns(Sequence[Mapping[str, str]]):
         return (self[at] for at in range(len(self)))
 
     def values(self, name: str) -> pa.Array:
-        """Return the value of the header `name` of each message, or null; see `MessageBatch.header`."""
+        """Return the header `name` of each message, or null; see `MessageBatch.header`."""
         names, items = self._headers.keys, self._headers.items
         exact = np.asarray(pc.equal(names, name).to_numpy(zero_copy_only=False), bool)
         entries = self._places(exact)
@@ -335,11 +335,11 @@ def as_messages(
     source: str,
     headers: HeaderColumns | None = None,
 ) -> tuple[MessageBatch, tuple[Problem, ...]]:
-    """Convert messages received from a broker to a batch; also return the problems of unreadable ones.
+    """Convert messages received from a broker to a batch.
 
-    `received` has the Arrow schema `RECEIVED`. `place` is the source number (one for all messages,
-    or one each) and the offset of each message. Generated ids are built from both. `headers`
-    replaces the column of headers.
+    Also returns the problems of messages without a readable body. `received` has the Arrow schema
+    `RECEIVED`. `place` is the source number (one for all messages, or one each) and the offset of
+    each message. Generated ids are built from both. `headers` replaces the column of headers.
     """
     bounds, data = byte_view(received["body"])
     number, offsets = place

@@ -321,7 +321,7 @@ class MetadataValues:
         hint: str | pa.Array = "",
         **place: Any,
     ) -> ErrorColumns:
-        """Create errors about the metadata of records, at the field of the value or at the record."""
+        """Create errors about metadata, located at its field in the record, or else at the record."""
         is_field = source.kind is SourceKind.FIELD
         at = self.records.field_places(rows, source.name) if is_field else None
         if at is None:
@@ -352,10 +352,10 @@ class MetadataValues:
         return ("seqid",) if by_sequence else ("seqid", "txid")
 
     def codes(self, source: ValueSource, what: str) -> tuple[Longs, list[str]]:
-        """Return a required metadata value of each record as an index into the list of distinct values.
+        """Return a required metadata value that repeats, such as the operation type, as codes.
 
-        For values that repeat, such as operation types. `what` names the value in errors. Raises
-        BadMessagesError for the messages without the value.
+        A code is an index into the list of distinct values; there is one for each record. `what`
+        names the value in errors. Raises BadMessagesError for the messages without the value.
         """
         if source.kind is SourceKind.FIELD:
             codes, values = self.records.codes(source.name)

@@ -28,9 +28,10 @@ from trailgate.model.transactions import HeldOperation
 
 @dataclass(frozen=True, slots=True)
 class MessageUnitMarks:
-    """Two masks of messages: whether the first operation `opens` a transaction, and the message `starts` a unit.
+    """The units of a batch of messages, as two masks with an element for each message.
 
-    `closed` is set if nothing is open after the last message; see `unit_marks`.
+    `opens` marks the messages whose first operation begins a transaction, and `starts` the messages
+    that begin a unit. `closed` is set if nothing is open after the last message; see `unit_marks`.
     """
 
     opens: Mask
@@ -39,14 +40,14 @@ class MessageUnitMarks:
 
     @property
     def numbers(self) -> Longs:
-        """The unit number of each message. 0 is the unit that was open before the batch."""
+        """The number of each message's unit in the batch. 0 is the unit that was open before it."""
         return np.cumsum(self.starts, dtype=np.int64)
 
     def is_broken(self, bad: Longs, *, before: bool) -> bool:
         """Return whether the last unit of the batch contains a bad message.
 
-        `bad` marks the bad messages of the batch. `before` states whether the unit that was open
-        before the batch contained one.
+        `bad` are the numbers of the bad messages of the batch. `before` states whether the unit
+        that was open before the batch contained one.
         """
         # Example: starts [1, 0, 1] gives the units [1, 1, 2]; messages before the first start are
         # in unit 0.
@@ -119,10 +120,11 @@ class TransactionState:
     `broken` is set if the open unit contains a bad message. `held` is the operation of the open
     transaction that is held back (`model/transactions.py`), and `excluded` states whether the
     transaction is excluded. If transactions are identified by their ids, `count` is the number of
-    its operations so far. If messages have segment numbers, `segment` is that of its last message;
-    otherwise `last` describes that message. `id_length` is the length that all sequence ids must
-    have. `waiting` are the messages of the open unit that need later messages, and `unreadable` the
-    problems of the bad messages in `waiting`.
+    the open transaction's operations so far. If messages have segment numbers, `segment` is the
+    number of its last message. If they have other numbers, `last` describes that message.
+    `id_length` is the length that all sequence ids must have. `waiting` are the messages of the
+    open unit that need later messages, and `unreadable` the problems of the bad messages in
+    `waiting`.
     """
 
     tx_id: str | None = None
