@@ -1,4 +1,4 @@
-"""Serve metrics for Prometheus: at a port that Prometheus polls, or in a file for node_exporter.
+"""Provide the metrics of a run to Prometheus: at a port that it polls, or in a file.
 
 The format is Prometheus' text format, version 0.0.4. The file is for node_exporter's textfile
 collector.
@@ -40,7 +40,8 @@ _FORM: Final = (
 class Metric(NamedTuple):
     """A Prometheus metric: its name, the attribute that contains its value, and its help text.
 
-    A counter is the sum over all batches, a gauge the value of the last one.
+    The attribute `of` belongs to the statistics of a run. A counter is the sum over all batches, a
+    gauge the value of the last one.
     """
 
     name: str
@@ -48,7 +49,10 @@ class Metric(NamedTuple):
     help: str
 
     def lines(self, kind: str, values: Iterable[tuple[Mapping[str, str], float]]) -> Iterator[str]:
-        """Yield the metric in Prometheus's text format, a line for each value with its labels."""
+        """Yield the metric in Prometheus's text format, a line for each value with its labels.
+
+        ``kind`` is "counter" or "gauge".
+        """
         yield f"# HELP {self.name} {self.help}"
         yield f"# TYPE {self.name} {kind}"
         for labels, value in values:
@@ -73,7 +77,7 @@ def known_lines(
 
 
 class MetricsOutput(Generic[S]):
-    """Provides a run's metrics on request.
+    """Provides the metrics of a run to Prometheus on request.
 
     ``as_text`` formats statistics. ``first`` are the statistics before the first update.
     """
@@ -107,7 +111,7 @@ class _File(MetricsOutput[S]):
             self.write()
 
     def write(self) -> None:
-        """Replace the file's content by the current metrics."""
+        """Replace the content of the file for node_exporter by the current metrics."""
         replace_whole_file(self._path, self.text())
         self._due, self._written = time.monotonic() + FILE_SECONDS, self._last
 

@@ -321,7 +321,7 @@ class MetadataValues:
         hint: str | pa.Array = "",
         **place: Any,
     ) -> ErrorColumns:
-        """Create errors about metadata, located at its field in the record, or else at the record."""
+        """Create errors about metadata, located at the field of the record, or at the record."""
         is_field = source.kind is SourceKind.FIELD
         at = self.records.field_places(rows, source.name) if is_field else None
         if at is None:

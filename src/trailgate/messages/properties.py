@@ -214,7 +214,7 @@ def _stray_notes(found: dict[str, PropertyEntry]) -> list[tuple[str, str]]:
 
 
 def _time_notes(found: dict[str, PropertyEntry]) -> list[tuple[str, str]]:
-    """Return a warning if no property sets the timestamp, so that operations get the capture's time.
+    """Return a warning if no property sets the timestamp: operations get the capture's time.
 
     Other defaults only generate ids, and are documented.
     """
@@ -232,7 +232,7 @@ def _shown(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ValueSource:
-    """The source of a metadata value, as a property names it: a field, a header, a literal and so on.
+    """The source of a metadata value that a property names: a field, header, literal and so on.
 
     `name` is the name of the field or header, or the literal text, and otherwise empty.
     """
@@ -368,7 +368,7 @@ class DefinitionFiles(Protocol):
     """The interface by which properties read the definition files that they name."""
 
     def chosen(self, path: str) -> str:
-        """Return the path of the definitions file to read instead of `path` in the properties, or `path`."""
+        """Return the definitions file to read if the properties name `path`: `path`, or its replacement."""
         ...
 
     def sourcedefs(self, path: str) -> Definitions:
@@ -440,7 +440,7 @@ class PropertyReader:
         return parse_source(row.default, row.sources, self.header) if row.default else None
 
     def required_source(self, name: str, *others: str) -> ValueSource:
-        """Return the source of a required metadata value; see `source`. Raises OptionError for none."""
+        """Return the source of a metadata value, as `source` does. Raises OptionError if it has none."""
         source = self.source(name, *others)
         if source is None:
             raise self.missing_error(name)
@@ -458,7 +458,7 @@ class PropertyReader:
         return parse_bytes(default) if default else None
 
     def required_bytes(self, name: str) -> bytes:
-        """Return a property as bytes; see `byte_string`. The property table must have a default for it."""
+        """Return a property as bytes, as `byte_string` does. It must have a default value."""
         value = self.byte_string(name)
         assert value is not None
         return value
@@ -526,7 +526,7 @@ class PropertyReader:
         return word if word in MESSAGE_ID_WORDS else entry.value
 
     def parse(self, entry: PropertyEntry, parse: Callable[[str], T]) -> T:
-        """Parse a property's value with the function `parse`. An OptionError gets the property's line."""
+        """Call `parse` with a property's value. Adds the property's line to an OptionError."""
         try:
             return parse(entry.value)
         except OptionError as error:

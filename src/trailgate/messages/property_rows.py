@@ -129,7 +129,7 @@ class ParserRows:
         return PropertyRow(f"{self.parser}.{name}", kind, doc, default=default, **more)
 
     def choice(self, name: str, doc: str, *choices: str, origin: str = OWN) -> PropertyRow:
-        """Create the row of a parser's property with fixed choices. The first one is the default."""
+        """Create the row of a parser's property with fixed choices, the default first."""
         return self.row(name, PropertyType.CHOICE, doc, choices[0], origin=origin, choices=choices)
 
     def switch(self, name: str, doc: str, **more: Any) -> PropertyRow:

@@ -116,7 +116,7 @@ class MessageWriter(Protocol):
         ...
 
     def finish(self) -> WrittenMessages:
-        """Return the messages that were held back, at the end. Nothing may be written afterwards."""
+        """Return the messages that were held back. Nothing may be written afterwards."""
         ...
 
 

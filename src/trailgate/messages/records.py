@@ -38,7 +38,7 @@ R = TypeVar("R", bound="MessageRecords")
 
 
 class BadMessagesError(Exception):
-    """The errors of several bad messages in a batch: their numbers (`messages`) and errors (`columns`).
+    """The bad messages of a batch: their numbers (`messages`) and errors (`columns`).
 
     The batch may contain further bad messages. The package `capture` catches this exception, and
     parses the other messages again without the bad ones.
@@ -161,7 +161,7 @@ class MessageRecords(ABC):
         return bytes(self.raws(np.array([row]))[0].as_py())
 
     def error(self, row: int, problem: str, hint: str = "", **place: object) -> DecodeError:
-        """Create an error located at a record: its number in its message, its offset and its bytes."""
+        """Create an error located at a record: with its number in the message, offset and bytes."""
         where = Where(record=self.number(row), offset=int(self.offset[row]), raw=self.raw(row))
         return DecodeError(problem, where=where, hint=hint).with_place(**place)
 

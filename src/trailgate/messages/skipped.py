@@ -118,7 +118,7 @@ class SkippedMessages:
         return replace(self, reason=np.where(empty, _number(SkipReason.EMPTY_FILE), self.reason))
 
     def totals(self, place: Callable[[int], object]) -> SkippedTotals:
-        """Count the skipped messages by reason. `place(i)` returns the location of message i, for notes."""
+        """Count the skipped messages by reason. `place(i)` is the location of message i for notes."""
         reasons, first, counts = np.unique(self.reason, return_index=True, return_counts=True)
         return {
             _REASONS[reason]: SkippedCount(count, str(place(at)))
@@ -154,7 +154,7 @@ def count_skipped(totals: SkippedTotals) -> int:
 
 
 def skipped_notes(totals: SkippedTotals) -> Iterable[str]:
-    """Yield a sentence for each reason why messages were skipped, with their number and the first one.
+    """Yield a sentence for each reason: how many messages were skipped, and which one first.
 
     Empty files have no sentence here: the warnings about input files name them.
     """

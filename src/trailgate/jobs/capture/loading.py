@@ -67,13 +67,13 @@ def check_tokens(rules: CaptureRules) -> None:
 def infer_tables(
     capture: Capture, source: MessageFiles, definitions: Definitions | None = None
 ) -> Capture:
-    """Infer the tables from the messages, if the properties define none.
+    """Infer the tables of a capture from its messages, if the properties define none.
 
     This reads all messages once.
 
-    `definitions` are the tables of the existing trail. They are used for tables that these messages do
-    not describe. Raises DefinitionError if records of one table have different numbers of columns,
-    or a column is described in two ways.
+    `definitions` are the tables of the existing trail. They are used for tables that these messages
+    do not describe. Raises DefinitionError if records of one table have different numbers of
+    columns, or a column is described in two ways.
     """
     if not capture.options.infers:
         return capture
@@ -117,9 +117,9 @@ class LoadedCapture:
     connection: tuple[tuple[str, str], ...] = ()
 
     def writing(self, arguments: CaptureArguments) -> dict[str, Any]:
-        """Return the arguments for WriteOptions that the capture defines.
+        """Return how the trail is written: the arguments of WriteOptions.
 
-        Values in `arguments` take precedence over the parameter file.
+        `arguments` take precedence over the Extract parameter file.
         """
         names = ("format_release", "byte_order", "update_format", "max_bytes")
         *named, size = (
@@ -174,7 +174,10 @@ def load_with_notes(
     base: PathLike | None = None,
     ignore_unsupported: bool = False,
 ) -> LoadedCapture:
-    """Load a capture together with the notes about its files; see `load_capture`."""
+    """Load a capture from its properties or Extract file, with notes about these files.
+
+    The arguments and errors are those of `load_capture`.
+    """
     parameters = None
     if ignore_unsupported and extract is None:
         problem = "ignore_unsupported needs an Extract parameter file, but none is given"
@@ -242,7 +245,7 @@ def load_definitions(properties: PathLike) -> Definitions:
 
 @dataclass(frozen=True, slots=True)
 class _Files:
-    """Opens the definition files that properties name. `instead` replaces the definitions file.
+    """Reads the definition files that properties name. `instead` replaces the definitions file.
 
     Relative paths start from `base`, or else from the working folder.
     """
@@ -282,9 +285,9 @@ def _read_named(path: PathLike, subject: str, base: str | None = None) -> bytes:
 
 
 def _existing_file(path: str, subject: str, base: str | None) -> str:
-    """Return the address of a file named in the properties.
+    """Return the address of a file that the properties name. Raises OptionError if it is missing.
 
-    Raises OptionError if it does not exist.
+    `subject` names the kind of file in the error, for example "copybook".
     """
     address = path if base is None else absolute(path, base)
     if not is_file(address):
@@ -313,7 +316,7 @@ def _raw_body(body: Any, number: int) -> bytes:
 
 
 def messages_from(bodies: Iterable[bytes | str], source: str = "messages") -> MessageBatch:
-    """Build a batch of messages from a list of bodies.
+    """Build a batch of messages, which can be parsed, from a list of bodies.
 
     Each body counts as one file, numbered from 0. Raises OptionError if a body is neither text nor
     bytes.

@@ -1,4 +1,4 @@
-"""The plan of a capture: its options, its job, and the summary of its run."""
+"""The options, the planned job and the summary of a capture; `job.py` makes and runs them."""
 
 from __future__ import annotations
 
@@ -43,10 +43,12 @@ RANKED: Final = 20  # reasons listed in a summary
 class CaptureOptions(WriteOptions):
     """How a capture runs and writes. `on_error` is "stop" or "quarantine".
 
-    If more than `max_bad` messages are bad, nothing is published. `again` also captures files that
-    were captured before. `unordered_ids` accepts sequence ids that fall or repeat. If `jms.id`
-    selects message ids, the last `remembered_ids` ids are remembered to recognize redelivered
-    messages.
+    A `dry_run` reads and checks all messages, but writes nothing. The input is cut into ranges of
+    about `split_bytes`. With `message_per_line`, each line of a plain file is a message; otherwise
+    the file is one. If more than `max_bad` messages are bad, nothing is published. `again` also
+    captures files that were captured before. `unordered_ids` accepts sequence ids that fall or
+    repeat. If `jms.id` selects message ids, the last `remembered_ids` ids are remembered to
+    recognize redelivered messages.
     """
 
     on_error: str = "stop"
@@ -114,7 +116,7 @@ class CaptureSummary:
     @classmethod
     @check_arguments
     def of(cls, fields: Mapping[str, Any]) -> Self:
-        """Rebuild the summary of the last capture from the fields in a manifest."""
+        """Rebuild the summary of a capture from its fields in the manifest of the trail."""
         strings = {name: tuple(fields.get(name, ())) for name in ("files", "notes", "problems")}
         return cls(**{**fields, **strings})
 
@@ -123,7 +125,8 @@ class CaptureSummary:
 class CaptureJob:
     """A planned capture: everything that a worker needs to run any of its ranges.
 
-    It can be pickled.
+    It can be pickled. `source` are the message files, `target` is the trail, and `ranges` are the
+    parts of the input.
 
     If an interrupted run of the same input had already published, `done` is its summary and
     `ranges` is empty. `recognised` is the result of comparing the input with the files captured
