@@ -20,7 +20,7 @@ HINT: Final = "Relative paths are searched in the working directory, in the fold
 
 
 def include_reader(path: str) -> ReadFile:
-    """Return a function that reads the files that OBEY and INCLUDE name in the parameter file ``path``.
+    """Return a reader of the files that OBEY and INCLUDE name in the parameter file ``path``.
 
     GoldenGate resolves relative paths from its home, which is the folder above dirprm.
     """

@@ -1,4 +1,4 @@
-"""Retry after faults of a target or a broker.
+"""Retry after faults of an apply target or a broker.
 
 ``Backoff`` schedules the attempts: the pauses between them grow, and after some time it gives up.
 ``Retries`` waits for the attempts, and counts and logs the faults.
@@ -46,7 +46,7 @@ class RetriableError(Protocol):
 
     @property
     def retriable(self) -> bool:
-        """Whether a retry may help."""
+        """Whether a retry after this error may help."""
         ...
 
 
@@ -83,15 +83,15 @@ class Backoff:
         self._seconds, self._failed = self._first, 0
 
     def note_loss(self, owned: float) -> None:
-        """Record a lost connection, and schedule the next attempt after a first pause.
+        """Record a lost connection to a broker, and schedule the next attempt after a first pause.
 
-        It is not made before ``owned``, a time of ``time.monotonic``. Until then the broker may
-        still hold the messages of the lost consumer.
+        The attempt is not due before ``owned``, a time of ``time.monotonic``: until then the broker
+        may still hold the messages of the lost consumer.
         """
         self._due = max(self._due, owned, time.monotonic() + self._first)
 
     def note_failure(self, error: RetriableError) -> None:
-        """Record a failed attempt, and schedule the next attempt.
+        """Record a failed attempt to reach a target or broker, and schedule the next attempt.
 
         Raises the error if a retry cannot help or the time for retries is over.
         """
@@ -111,20 +111,21 @@ class Backoff:
         return self._due
 
     def is_due(self, until: float) -> bool:
-        """Wait until the next attempt is due, but at most until ``until``.
+        """Wait until the next attempt is due, but at most until the time ``until``.
 
-        Return whether it is due.
+        Returns whether the attempt is due. Times are those of ``time.monotonic``.
         """
         time.sleep(max(0.0, min(self._due, until) - time.monotonic()))
         return time.monotonic() >= self._due
 
 
 class Retries:
-    """Waits between retries of a target or broker, and counts faults.
+    """Waits between retries of an apply target or a broker, and counts and logs its faults.
 
-    ``what`` is the name of the target or broker in the log. At the start it has to answer within
-    ``patience`` seconds. After it has answered once, each outage may last ``patience`` seconds, or
-    any time if ``lasting`` is set. A wait ends early if ``stopped`` returns True.
+    ``what`` is the name of the target or broker in the log. At the start the target must answer
+    within ``patience`` seconds. After it has answered once, each outage may last ``patience``
+    seconds, or any time if ``lasting`` is set (but not for faults such as conflicts, which never
+    last long). A wait ends early if ``stopped`` returns True.
     """
 
     def __init__(
@@ -160,7 +161,7 @@ class Retries:
 
     @property
     def is_out(self) -> bool:
-        """Whether the last attempt failed."""
+        """Whether the last attempt to reach the target or broker failed: an outage lasts."""
         return self._tried > 0
 
     @property
@@ -194,7 +195,7 @@ class Retries:
         self._tried += 1
 
     def wait(self) -> bool:
-        """Wait until the next attempt is due. Returns False if the run should stop instead."""
+        """Wait until the next attempt is due. Returns False if ``stopped`` ended the wait."""
         while not self._stopped():
             left = self.due - time.monotonic()
             if left <= 0:

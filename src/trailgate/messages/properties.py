@@ -368,7 +368,7 @@ class DefinitionFiles(Protocol):
     """The interface by which properties read the definition files that they name."""
 
     def chosen(self, path: str) -> str:
-        """Return the definitions file to read if the properties name `path`: `path`, or its replacement."""
+        """Return the definitions file that properties name, `path`, or the one to read instead."""
         ...
 
     def sourcedefs(self, path: str) -> Definitions:
@@ -440,7 +440,7 @@ class PropertyReader:
         return parse_source(row.default, row.sources, self.header) if row.default else None
 
     def required_source(self, name: str, *others: str) -> ValueSource:
-        """Return the source of a metadata value, as `source` does. Raises OptionError if it has none."""
+        """Return the source of a required metadata value. Raises OptionError if it has none."""
         source = self.source(name, *others)
         if source is None:
             raise self.missing_error(name)

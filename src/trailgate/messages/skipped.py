@@ -118,7 +118,7 @@ class SkippedMessages:
         return replace(self, reason=np.where(empty, _number(SkipReason.EMPTY_FILE), self.reason))
 
     def totals(self, place: Callable[[int], object]) -> SkippedTotals:
-        """Count the skipped messages by reason. `place(i)` is the location of message i for notes."""
+        """Count the skipped messages by reason. `place(i)` returns the location of message i."""
         reasons, first, counts = np.unique(self.reason, return_index=True, return_counts=True)
         return {
             _REASONS[reason]: SkippedCount(count, str(place(at)))

@@ -39,7 +39,7 @@ Reasons = Callable[[slice], pa.StringArray]
 
 @dataclass(frozen=True, slots=True)
 class MessagePositions:
-    """The positions of quarantined messages: the number of each one's file and its offset, in order."""
+    """The positions of messages to quarantine: the file's number and the offset of each."""
 
     files: Longs
     offsets: Longs

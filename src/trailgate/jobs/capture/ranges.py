@@ -173,9 +173,9 @@ class RangeReader:
         return self._begun and self._capture.spans_messages
 
     def _read(self) -> Iterator[tuple[ReadMessages, bool]]:
-        """Yield the batches from the range's start on, each with True if it is after the range's end.
+        """Yield the batches from the range's start on, each with True if it is after its end.
 
-        A batch across the end is cut there.
+        A batch across the range's end is cut there.
 
         The first batch after the end has `TAIL` messages, and each further one twice as many,
         because the next run usually begins soon.
@@ -191,7 +191,7 @@ class RangeReader:
                 begin, size = stop, 2 * size
 
     def _parts(self, count: int) -> Iterator[tuple[int, int]]:
-        """Yield the parts [start, stop) in which the first `count` messages of a batch are parsed."""
+        """Yield the parts [start, stop) in which `count` messages of a batch are parsed."""
         start = 0
         while start < count:
             stop = count if self._part is None else min(start + self._part, count)
@@ -290,7 +290,7 @@ class RangeReader:
 
 
 def skipped_totals(skipped: SkippedMessages, files: MessageFiles) -> SkippedTotals:
-    """Count the messages without operations by reason, with the location of each reason's first one."""
+    """Count the messages without operations by reason, with the location of the first ones."""
     if not len(skipped):
         return {}
     lined = np.array([files.is_lined(number) for number in np.unique(skipped.files).tolist()])
@@ -386,7 +386,7 @@ class BadUnits:
         return bad if self.before is None else bad | (units == 0)
 
     def reasons_of(self, units: Longs) -> pa.StringArray:
-        """Return the reason why each of these units is bad. They ascend, and all of them are bad."""
+        """Return the reason for each of these units, which are all bad and ascend."""
         if self.before is None:
             return self.errors.take(np.searchsorted(self.units, units)).texts()
         others = self.errors.take(np.searchsorted(self.units, units[units > 0])).texts()
@@ -531,7 +531,7 @@ class RangeCapture:
     def _write_units(
         self, batch: OwnedBatch, written: EncodedOperations, message: Longs, unit: Longs
     ) -> None:
-        """Write the operations of a batch, all of which belong to good units, to the staged trail file.
+        """Write the operations of a batch, which all belong to good units, as trail records.
 
         Units before the last one are complete, so they can no longer be rolled back. The last one
         may continue in the next batch. `message` and `unit` are the message of each operation and

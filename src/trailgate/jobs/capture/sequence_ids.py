@@ -165,7 +165,7 @@ class SequenceIdCheck:
     def _check_order(
         self, batch: OwnedBatch, csn: pa.Array, rows: Longs, where: MessagePosition
     ) -> None:
-        """Raise TransactionError unless each transaction has a higher sequence id than the previous one.
+        """Raise TransactionError unless each transaction's sequence id is above the previous one's.
 
         Transactions in one message may share an id. `rows` are the rows of the batch with the ids
         `csn`.

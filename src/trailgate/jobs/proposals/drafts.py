@@ -1,4 +1,9 @@
-"""Drafts of proposals: the text of properties, tables with column sizes, and formats of values."""
+"""What proposals for all formats share: the draft of properties and tables, and formats of values.
+
+``PropertiesDraft`` collects lines of properties, and ``TableDraft`` the columns of a table.
+``operation_style`` and ``date_format`` recognize operation types and times by their values.
+``set_up_capture`` tries the properties.
+"""
 
 from __future__ import annotations
 
@@ -101,7 +106,7 @@ class TableDraft:
     keys: list[str] = field(default_factory=list)
 
     def add(self, column: str, value: str | None) -> None:
-        """Enlarge a column of the proposed table if this value is longer."""
+        """Add a column to the proposed table, or enlarge it if this value is longer."""
         self.sizes[column] = max(self.sizes.get(column, 0), len((value or "").encode()))
 
 
@@ -111,14 +116,19 @@ def quote_column(name: str) -> str:
 
 
 def column_length_for(size: int) -> int:
-    """Propose a column length of twice the observed size."""
+    """Propose the length of a text column whose longest sample value has ``size`` bytes.
+
+    This is the first usual length (10, 20, 40 ... 32000) of at least twice the size, else 65535.
+    """
     return next((one for one in _SIZES if one >= 2 * size), 65535)
 
 
 def operation_style(values: Iterable[str]) -> tuple[str, ...] | None:
-    """Recognize a set of operation type codes, such as I, U and D, to which these values belong, or return None.
+    """Recognize operation types in sample values.
 
-    For example, ``["INS", "DEL"]`` belong to ``("INS", "UPD", "DEL", "TRUNC")``.
+    Returns the codes of insert, update, delete and truncate, or None if not all values belong to
+    one known set of codes. For example, ``["INS", "DEL"]`` belong to ``("INS", "UPD", "DEL",
+    "TRUNC")``.
     """
     known = set(values)
     for style in STYLES:
@@ -165,7 +175,7 @@ def _days(match: re.Match[str]) -> Iterator[str]:
 
 
 class _NoFiles:
-    """The files for proposed properties, which do not name any."""
+    """The definition files of proposed properties, which name none: reading one is an error."""
 
     def chosen(self, path: str) -> str:
         return path

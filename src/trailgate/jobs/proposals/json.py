@@ -1,8 +1,8 @@
-"""Propose properties for JSON messages.
+"""Propose properties for JSON messages in general, and for those of Debezium.
 
-It recognizes Debezium's change events, rows that its transformation flattened, and operations in
-GoldenGate's JSON format or with different names. A member is recognized by its name, and by its
-values in all documents. Members with GoldenGate's usual names need no property.
+The module recognizes Debezium's change events, rows that its transformation flattened, and
+operations in GoldenGate's JSON format or with different names. A member is recognized by its name,
+and by its values in all documents. Members with GoldenGate's usual names need no property.
 """
 
 from __future__ import annotations
@@ -59,7 +59,10 @@ _DEFAULT_TIME: Final = re.compile(r"YYYY-MM-DD(?:[ T:]HH:MI(?::SS(?:\.F+)?)?)?\Z
 
 
 def propose_documents(members: Sequence[Member], count: int) -> str:
-    """Propose properties for the JSON objects of `count` messages. Raises DecodeError if no operation is recognized."""
+    """Propose properties for JSON objects, which come from `count` messages.
+
+    Raises DecodeError if no operation is recognized.
+    """
     payloads = [_payload(one) for one in members]
     if any(_is_event(one) for one in payloads):
         return _events(members, count)
@@ -69,7 +72,10 @@ def propose_documents(members: Sequence[Member], count: int) -> str:
 
 
 def documents_of(body: bytes, number: int) -> Iterator[Any]:
-    """Yield the JSON documents of a message; for an array, each of its elements."""
+    """Yield the JSON documents of a sample message; for an array, each of its elements.
+
+    `number` is the number of the message in errors. Raises DecodeError if it is not JSON.
+    """
     # Numbers stay text, so that they keep all digits.
     decoder = json.JSONDecoder(parse_float=str, parse_int=str, parse_constant=str)
     try:
@@ -85,33 +91,36 @@ def documents_of(body: bytes, number: int) -> Iterator[Any]:
 
 
 def _end_of_blanks(text: str, at: int) -> int:
-    """Return the offset after blanks and record separators."""
+    """Return the offset of the next JSON document: after blanks and record separators (0x1E)."""
     match = _BLANK.match(text, at)
     return at if match is None else match.end()
 
 
 def _payload(member: Member) -> Member:
-    """Return the payload of a document with a schema, or the document itself."""
+    """Return the payload of a Debezium event with a schema, or the document itself."""
     payload = member.get("payload")
     return payload if isinstance(payload, dict) else member
 
 
 def _text(value: Any) -> str | None:
-    """Return a value as a column's text, or None for NULL."""
+    """Return a JSON value as a column's text, or None for NULL."""
     if value is None or isinstance(value, str):
         return value
     return json.dumps(value, ensure_ascii=False)
 
 
 def add_images(table: TableDraft, images: Sequence[Any]) -> None:
-    """Enlarge a table's columns so that they can contain the values of these images."""
+    """Enlarge the columns of a proposed table for the values of JSON images."""
     for image in images:
         for name, value in (image if isinstance(image, dict) else {}).items():
             table.add(name, _text(value))
 
 
 def take_first_for_key(tables: dict[str, TableDraft], rows: Sequence[tuple[str, Member]]) -> None:
-    """Mark the first column of each table as its key, if all rows have a value for it."""
+    """Mark the first column of each proposed table as its key, if all its sample rows have a value.
+
+    `rows` are pairs of a table's name and a row.
+    """
     for name, table in tables.items():
         first = next(iter(table.sizes), "")
         rows_of_table = [row for known, row in rows if known == name]
@@ -120,7 +129,7 @@ def take_first_for_key(tables: dict[str, TableDraft], rows: Sequence[tuple[str, 
 
 
 def begin_draft(count: int, what: str, parser: str) -> PropertiesDraft:
-    """Begin the properties for messages of this form."""
+    """Begin a draft for `count` JSON messages of the form `what`, for example "operations"."""
     draft = PropertiesDraft()
     draft.note(f"Proposed from {count_noun(count, 'message')}: {what}. Check each line.")
     draft.put("parser.type", parser)
@@ -211,7 +220,7 @@ def _note_untyped(draft: PropertiesDraft) -> None:
 
 
 def _event_rows(members: Sequence[Member], count: int) -> str:
-    """Draft the properties for rows that ExtractNewRecordState has flattened."""
+    """Draft the properties for Debezium's events that ExtractNewRecordState has flattened to rows."""
     draft = begin_draft(
         count, "rows that ExtractNewRecordState has made of Debezium's events", "debezium"
     )
@@ -258,7 +267,11 @@ def _event_rows(members: Sequence[Member], count: int) -> str:
 
 
 class _Operations:
-    """The structure recognized in JSON operations, and the properties for it."""
+    """The structure that is recognized in JSON operations of any tool, and the properties for it.
+
+    `types`, `table` and `time` are the paths of the members with the operation type, the table and
+    the time, or "".
+    """
 
     def __init__(self, members: Sequence[Member], count: int) -> None:
         self.members, self.count = members, count
@@ -272,7 +285,7 @@ class _Operations:
         self.only_table = "" if self.table else self._only_table()
 
     def _find(self, usual: str, names: re.Pattern[str], fits: Any) -> str:
-        """Return the path of the member whose values satisfy ``fits``, or "".
+        """Return the path of the JSON member whose values satisfy ``fits``, or "".
 
         The usual name is preferred, then the first member whose name matches ``names``.
         """
@@ -282,7 +295,7 @@ class _Operations:
         return next((name for name in good if names.fullmatch(name.rpartition(".")[2])), "")
 
     def _other_time(self) -> str:
-        """Return the first member of any name whose values are all dates and times, or "".
+        """Return the first JSON member of any name whose values are all dates and times, or "".
 
         Only members beside the images are considered, because inside a row it would be a column.
         """
@@ -292,7 +305,7 @@ class _Operations:
         return next((name for name, values in beside if date_format(values)), "")
 
     def text(self) -> str:
-        """Return the properties."""
+        """Return the proposed properties for the JSON operations, with their tables."""
         formatter = self.types == "op_type" and self.table == "table"
         what = "operations of GoldenGate's JSON formatter" if formatter else "operations"
         draft = begin_draft(self.count, what, "json")
@@ -323,10 +336,10 @@ class _Operations:
         return draft.text()
 
     def _only_table(self) -> str:
-        """Return the only table, named by two members, if no single member contains a name with its schema.
+        """Return the only table of JSON operations in which no single member has SCHEMA.TABLE.
 
-        Raises DecodeError if there are several tables, because properties take the table from one
-        member.
+        Its name and schema come from two members, or are placeholders. Raises DecodeError if there
+        are several tables, because properties take the table from one member.
         """
         names = self._identifiers(_TABLES)
         if len(names) > 1:
@@ -338,7 +351,7 @@ class _Operations:
         return f"{schema}.{names[0] if names else 'TABLE'}"
 
     def _identifiers(self, member: re.Pattern[str]) -> list[str]:
-        """Return the distinct values of the first member with such a name that has only identifiers."""
+        """Return the distinct values of the first JSON member of such a name with only identifiers."""
         for name, values in self.scalars.items():
             fits = member.fullmatch(name.rpartition(".")[2]) and name != self.types
             if fits and all(map(IDENTIFIER.fullmatch, values)):
@@ -346,7 +359,7 @@ class _Operations:
         return []
 
     def _put_sources(self, draft: PropertiesDraft) -> None:
-        """Add the sources of operation types, tables and times."""
+        """Add the properties that name the JSON members of operation type, table and time."""
         if self.types != _HEADER_NAMES["optype"]:
             draft.put("json.optype", self.types)
         style = operation_style(self.scalars[self.types])
@@ -374,7 +387,10 @@ class _Operations:
             draft.put("json.timestamp.format", form)
 
     def _put_model(self, draft: PropertiesDraft) -> Any:
-        """Add how columns are arranged. Returns a function that extracts a document's images."""
+        """Add the properties for the arrangement of columns in JSON operations (`json.model`).
+
+        Returns a function that extracts the before and after image of a document.
+        """
         before, after = self._images()
         if before or after:
             before, after = before or "before", after or "after"
@@ -396,7 +412,7 @@ class _Operations:
         return row
 
     def _images(self) -> tuple[str, str]:
-        """Return the paths of the members with the before and after images."""
+        """Return the paths of the JSON members with the before and after images; "" is none."""
         objects = {
             path for one in self.members for path, value in _paths(one) if isinstance(value, dict)
         }
@@ -411,14 +427,17 @@ class _Operations:
 
 
 def _are_times(values: Sequence[str]) -> bool:
-    """Return True if all values are times: texts in a known format, or milliseconds or microseconds since 1970."""
+    """Return True if all values of a JSON member are times.
+
+    These are texts in a known format, or milliseconds or microseconds since 1970.
+    """
     # 13 digits are milliseconds, 16 digits are microseconds.
     numbers = all(one.isdigit() and len(one) in (13, 16) for one in values)
     return numbers or bool(date_format(values))
 
 
 def _paths(member: Member) -> Iterator[tuple[str, Any]]:
-    """Yield the members of a document, and of the objects in it, with their paths."""
+    """Yield the members of a JSON document and of the objects in it, with paths: "after.ID"."""
     for name, value in member.items():
         yield name, value
         for below, inner in (value if isinstance(value, dict) else {}).items():
@@ -434,7 +453,7 @@ def _at(member: Member, path: str) -> Any:
 
 
 def _scalars(members: Sequence[Member]) -> dict[str, list[str]]:
-    """Return, by path, the values of members that are text or numbers in every document."""
+    """Return the values of the JSON members that are text or numbers in every document, by path."""
     values_by_path: dict[str, list[str]] = {}
     for member in members:
         for path, value in _paths(member):
@@ -444,7 +463,10 @@ def _scalars(members: Sequence[Member]) -> dict[str, list[str]]:
 
 
 def _flat_images(member: Member) -> tuple[Member, Member]:
-    """Return the before and after image of a flattened document, such as ``{"before.ID": 1, "after.ID": 2}``."""
+    """Return the before and after image of a flat JSON document.
+
+    For example, ``{"before.ID": 1, "after.ID": 2}`` has ``{"ID": 1}`` and ``{"ID": 2}``.
+    """
     before, after = (
         {
             name.removeprefix(prefix): value

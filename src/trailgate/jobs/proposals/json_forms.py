@@ -25,14 +25,17 @@ _SECONDS: Final = 10  # digits of a time in seconds since 1970, from 2001 to 228
 
 
 class JsonForm(NamedTuple):
-    """A form of JSON messages: a test of a message, and a function that proposes properties for all messages."""
+    """A known form of JSON messages: a test of one object, and a function that proposes properties.
+
+    `propose` gets the objects of all messages, and the number of messages.
+    """
 
     fits: Callable[[Member], bool]
     propose: Callable[[Sequence[Member], int], str]
 
 
 def propose_json(bodies: Sequence[bytes]) -> str:
-    """Propose properties for JSON messages.
+    """Propose properties for JSON messages of any form.
 
     Raises DecodeError if a message is not JSON, if no operation is recognized, or if the messages
     have a known form that cannot be captured.
@@ -151,7 +154,10 @@ def _refuse_cassandra(_: Sequence[Member], __: int) -> NoReturn:
 
 
 def _put_only_table(draft: PropertiesDraft, names: Sequence[str]) -> None:
-    """Add the table, which no member names with its schema. Raises DecodeError if there are several."""
+    """Add the only table as a literal, because no JSON member has SCHEMA.TABLE.
+
+    Raises DecodeError if there are several tables.
+    """
     tables = sorted(set(names))
     if len(tables) > 1:
         problem = f"the messages are for the tables {', '.join(tables)}, but no member has a table's name with its schema"
@@ -162,7 +168,7 @@ def _put_only_table(draft: PropertiesDraft, names: Sequence[str]) -> None:
 
 
 def _put_tables(draft: PropertiesDraft, rows: Sequence[tuple[str, tuple[Any, Any]]]) -> None:
-    """Add the tables of rows, each with its before and after image."""
+    """Add the definitions of tables to a proposal, from rows with their before and after images."""
     tables: dict[str, TableDraft] = {}
     for name, (before, after) in rows:
         add_images(tables.setdefault(name, TableDraft(name)), [after, before])

@@ -33,7 +33,10 @@ _BLANKS: Final = b"\xef\xbb\xbf \t\r\n"
 
 
 class MessageForm(NamedTuple):
-    """A message format to recognize: a test of a message's body, and a function that proposes properties for all messages."""
+    """A message format that is recognized by the body of one message.
+
+    `propose` gets the bodies of all sample messages, and returns the text of properties.
+    """
 
     fits: Callable[[bytes], bool]
     propose: Callable[[Sequence[bytes]], str]
@@ -78,7 +81,7 @@ class Proposal:
 
 
 def has_content(body: bytes) -> bool:
-    """Return whether a message shows its format. A blank message and null (a tombstone) do not."""
+    """Return whether a sample message shows its format. Blanks and null (a tombstone) do not."""
     return body.strip(_BLANKS) not in (b"", b"null")
 
 
@@ -125,9 +128,10 @@ def find_first_error(text: str, messages: MessageBatch, *, cut: bool) -> Trailga
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """The sample messages of a proposal, and whether more exist that were not read.
+    """The sample messages from which properties are proposed.
 
-    ``empty_note`` names the empty files among them.
+    ``cut`` means that more messages exist, which were not read. ``empty_note`` names the empty
+    files.
     """
 
     messages: MessageBatch
@@ -146,10 +150,10 @@ class Sample:
 
 
 def read_sample(addresses: Addresses, *, per_line: bool = False) -> Sample:
-    """Read sample messages from files.
+    """Read sample messages from files, about the first 8 MB of them, for a proposal.
 
-    Raises StorageError if there are no files, DecodeError if they have no messages, or the first
-    reading error.
+    With ``per_line``, each line is a message. Raises StorageError if there are no files,
+    DecodeError if they have no messages, or the first reading error.
     """
     files = find_messages(addresses, per_line)
     parts, size, cut = [], 0, False
