@@ -75,7 +75,7 @@ class FunctionCall:
 
 @dataclass(frozen=True, slots=True)
 class Computation:
-    """Two numbers of an expression joined by an arithmetic sign."""
+    """Two numbers of an expression joined by an arithmetic sign, such as ``+``."""
 
     sign: str
     left: Node
@@ -95,7 +95,10 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class StateTest:
-    """A column compared with @NULL, @PRESENT or @ABSENT."""
+    """A test of a column's state in an expression: compared with @NULL, @PRESENT or @ABSENT.
+
+    ``negated`` is set for ``<>``.
+    """
 
     column: ColumnName
     state: str
@@ -113,7 +116,7 @@ class Negation:
 
 @dataclass(frozen=True, slots=True)
 class Junction:
-    """Conditions joined by AND or by OR."""
+    """Conditions of an expression joined by AND or by OR (``word``)."""
 
     word: str
     parts: tuple[Node, ...]

@@ -76,24 +76,24 @@ class Value:
 
 
 def text_value(data: pa.Array | pa.Scalar, *values: Value) -> Value:
-    """Build a text value computed from other values; it is missing in the rows in which any of these is missing."""
+    """Build a function's text from its arguments ``values``: missing if any of them is."""
     return Value(data, ExpressionValueType.TEXT, missing_of(values))
 
 
 def number_value(data: pa.Array | pa.Scalar, *values: Value) -> Value:
-    """Build an integer value computed from other values; it is missing in the rows in which any of these is missing."""
+    """Build a function's integer from its arguments ``values``: missing if any of them is."""
     return Value(pc.cast(data, pa.int64()), ExpressionValueType.NUMBER, missing_of(values))
 
 
 def decided_value(data: pa.Array | pa.Scalar, kind: ExpressionValueType, missing: Mask) -> Value:
-    """Build a value that conditions choose; it is NULL and missing in the rows that they cannot decide."""
+    """Build a value that conditions choose: NULL and missing in the rows of ``missing``."""
     if missing.any():
         data = pc.if_else(pa.array(missing), pa.scalar(None, data.type), data)
     return Value(data, kind, missing)
 
 
 def missing_of(values: Sequence[Value]) -> Mask | None:
-    """Return a mask of the rows in which any of the values is missing, or None if none has a mask."""
+    """Return a mask of the rows in which any of these values is missing; None for no rows."""
     missing: Mask | None = None
     for value in values:
         if value.missing is not None:

@@ -106,7 +106,7 @@ class ReaderCheck:
         source: TrailBytes,
         tables: TrailTables,
     ) -> None:
-        """Decode a chunk's transactions as readers do; add a fault to each record that they reject."""
+        """Decode a chunk's transactions as readers do; add a fault to each rejected record."""
         known = _TablesAtRows.of(records, source, tables)
         _Work(self, records, source, known, _numbered_groups(records, followed)).run()
 

@@ -108,7 +108,7 @@ def command(arguments: CaptureArguments) -> None:
 
 
 def _capture(loaded: LoadedCapture, arguments: CaptureArguments) -> None:
-    """Capture files into a trail. Raises Exit if most messages are bad.
+    """Capture files into a trail, and print the summary. Raises Exit if too many messages are bad.
 
     If the trail belongs to a live capture, the messages are added to it as repaired ones.
     """
@@ -175,7 +175,7 @@ def _use_captured(arguments: CaptureArguments, prefix: str) -> None:
 
 
 def _receive(loaded: LoadedCapture, arguments: CaptureArguments, address: BrokerAddress) -> None:
-    """Receive from a broker until there is a reason to stop.
+    """Capture the messages of a broker into a trail, until there is a reason to stop.
 
     Raises Exit if most messages are bad.
     """
@@ -247,9 +247,9 @@ def _given(arguments: CaptureArguments, names: tuple[str, ...]) -> str | None:
 
 
 def with_rules(loaded: LoadedCapture, arguments: CaptureArguments) -> LoadedCapture:
-    """Apply the command line's switches to the capture's rules.
+    """Add switches of the command line, such as ``--no-compress-updates``, to the capture's rules.
 
-    They take precedence over the parameter file.
+    A switch that is set takes precedence over the parameter file.
     """
     rules = loaded.capture.rules
     rules = replace(

@@ -93,7 +93,7 @@ def _print(explanation: Explanation, parsed: Parsed) -> None:
 
 
 def _lines(match: ExplainedMatch, indent: str) -> Iterator[tuple[str, str]]:
-    """Yield the lines of a match with their styles."""
+    """Yield the lines of an XML rule's match, and of the matches inside it, with their styles."""
     yield f"{indent}{match.rule}  {match.element}  line {match.line}", "bold"
     width = max((len(value.name) for value in match.values), default=0)
     for value in match.values:

@@ -260,7 +260,7 @@ class _Delimited:
         return names if unlike else []
 
     def label(self, role: str) -> str:
-        """Return the name of a field in ``delim.header``: its heading if it has one, or its role."""
+        """Return the name of a field in ``delim.header``: its heading, or else its role."""
         at = self.names.index(role)
         return self.headings[at] if self.headings else role
 
@@ -282,7 +282,7 @@ class _Delimited:
         self.names = self.names[: max(last, 1)]
 
     def _role(self, values: list[str], *, dotted: bool) -> str:
-        """Recognize the role of a leading delimited field, such as "optype" or "ts", or return ""."""
+        """Recognize the role of a leading delimited field: "optype", "ts" and so on, or ""."""
         roles, style = self.roles, operation_style(values)
         if "optype" not in roles and style is not None:
             self.style = style
@@ -396,7 +396,7 @@ class _Delimited:
             self.roles["tx"] = self.names.index("tx")
 
     def _pairings(self, way: ColumnArrangement) -> list[ColumnPairing]:
-        """Return which fields belong to which column in each delimited record, if ``way`` is right."""
+        """Return for each delimited record which fields are which column, if ``way`` is right."""
         options = _options(self._reading(way))
         counts = [(len(record) - len(self.names)) // way.parts for record in self.records]
         known = {count: ColumnPairing.of(options, count) for count in set(counts)}

@@ -220,7 +220,7 @@ def _note_untyped(draft: PropertiesDraft) -> None:
 
 
 def _event_rows(members: Sequence[Member], count: int) -> str:
-    """Draft the properties for Debezium's events that ExtractNewRecordState has flattened to rows."""
+    """Draft the properties for events of Debezium that ExtractNewRecordState has flattened."""
     draft = begin_draft(
         count, "rows that ExtractNewRecordState has made of Debezium's events", "debezium"
     )
@@ -351,7 +351,10 @@ class _Operations:
         return f"{schema}.{names[0] if names else 'TABLE'}"
 
     def _identifiers(self, member: re.Pattern[str]) -> list[str]:
-        """Return the distinct values of the first JSON member of such a name with only identifiers."""
+        """Return the distinct values of a JSON member whose values are all identifiers, or [].
+
+        This is the first such member whose name matches the pattern ``member``.
+        """
         for name, values in self.scalars.items():
             fits = member.fullmatch(name.rpartition(".")[2]) and name != self.types
             if fits and all(map(IDENTIFIER.fullmatch, values)):

@@ -442,7 +442,7 @@ class _Messages:
         self._put_rule(rule, rule_name, match, {"name": f'"{column}"', name: value})
 
     def _nested_rule(self, group: Group, path: str) -> ProposedRule:
-        """Propose the XML rule of elements that repeat inside an operation: another table's rows."""
+        """Propose the XML rule of elements that repeat in an operation: rows of another table."""
         name = group[0].name
         nested_rule = self._rule("oprule", "op", name)
         nested_rule.match = path
