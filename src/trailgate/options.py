@@ -157,11 +157,11 @@ class Options:
         return {row.name: row.default for row in self} | values
 
     def knows(self, name: str) -> bool:
-        """Return whether there is an option with this name."""
+        """Return whether the format has an option with this name."""
         return _fold(name) in self.rows
 
     def row(self, name: str) -> Option:
-        """Return the option with this name. It must exist."""
+        """Return the format's option with this name, which must exist."""
         return self.rows[_fold(name)]
 
     def match_names(self, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -432,7 +432,7 @@ def _count(text: str) -> int:
 
 
 def split_names(text: str) -> tuple[str, ...]:
-    """Split a comma-separated list into names."""
+    """Split an option's comma-separated list into names. Empty ones are skipped."""
     return tuple(name.strip() for name in text.split(",") if name.strip())
 
 

@@ -98,7 +98,7 @@ Parts = dict[str, Longs]
 def read_parts(
     parts: Sequence[DescriptorPart], text: pa.Array
 ) -> tuple[Parts, np.ndarray[Any, Any]]:
-    """Parse dates by the parts of a descriptor.
+    """Parse dates by the parts of a descriptor such as YYMMDD, for @DATE.
 
     Returns the number of each row by the name of the part, for example ``{"YY": [26], "MM": [1]}``,
     and a mask of the NULL rows. F is in microseconds. Raises OptionError if a text does not match
@@ -216,10 +216,10 @@ def _of_day(days: Longs) -> Parts:
 def write_parts(
     parts: Sequence[DescriptorPart], known: Parts, days: Longs | None, rows: int
 ) -> pa.Array:
-    """Format dates by a descriptor.
+    """Format dates by the parts of a descriptor such as YYMMDD, for @DATE.
 
-    The numbers of its parts are in ``known``, or follow from ``days`` (since 1970). Raises OptionError
-    if a part is unknown.
+    The numbers of its parts are in ``known``, or follow from ``days`` (since 1970). Raises
+    OptionError if a part is unknown.
     """
     numbers_known = known if days is None else {**known, **_of_day(days)}
     pieces = []

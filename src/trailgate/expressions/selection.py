@@ -82,7 +82,7 @@ class TableRule:
 
     @property
     def record(self) -> tuple[object, ...]:
-        """The options that determine what the tables' records contain."""
+        """The options of a TABLE statement that determine what the tables' records contain."""
         return self.key, self.columns, self.without, self.tokens
 
     @property
@@ -129,7 +129,7 @@ class CaptureRules:
 
     @property
     def statements(self) -> tuple[TableRule, ...]:
-        """The tables as TABLE statements."""
+        """The tables to capture as TABLE statements, also those that are only patterns."""
         return tuple(TableRule(table) if isinstance(table, str) else table for table in self.tables)
 
     @property

@@ -86,14 +86,14 @@ class MetricsOutput(Generic[S]):
         self._as_text, self._last = as_text, first
 
     def show(self, statistics: S) -> None:
-        """Set the statistics to be shown as metrics.
+        """Set the statistics of the run that are shown as metrics from now on.
 
         This is cheap, because they are formatted only on request.
         """
         self._last = statistics  # a frozen value, so that a request sees consistent statistics
 
     def text(self) -> bytes:
-        """Format the current statistics as metrics."""
+        """Format the current statistics of the run as metrics for Prometheus."""
         return self._as_text(self._last).encode()
 
 

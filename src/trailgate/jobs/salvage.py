@@ -292,7 +292,7 @@ class SalvageSelection:
         self._extend(step, groups, range(last, len(step.found)))
 
     def _extend(self, step: CheckedChunk, groups: RecordGroups, span: range) -> None:
-        """Add the records ``span`` of a chunk to the pending group.
+        """Add the records ``span`` of a damaged trail's chunk to the pending group.
 
         If no group is pending, they are outside of transactions, and begin a group that is
         complete.
@@ -358,11 +358,11 @@ class SalvageSelection:
             self.leave(SkippedBytes(step.number, offset, length, groups.why(row)))
 
     def _settle(self, open_because: str, *, suspect: bool = False) -> None:
-        """Copy the pending group if it is complete.
+        """Copy the pending group of the damaged trail if it is complete.
 
         Otherwise copy only its records that are outside of transactions, and report the rest as
-        skipped. ``open_because`` is the reason if the group has no end. ``suspect`` means that
-        the next record continues the transaction after its end, so records are missing.
+        skipped. ``open_because`` is the reason if the group has no end. ``suspect`` means that the
+        next record continues the transaction after its end, so records are missing.
         """
         pending, self._pending = self._pending, None
         if pending is None:

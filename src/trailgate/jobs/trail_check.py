@@ -807,7 +807,7 @@ def check_files(
 
 
 def add_step_findings(step: Step, file: TrailFile, findings: FindingCollector) -> None:
-    """Add the findings of a checked chunk or an unreadable gap."""
+    """Add the findings of a trail's checked chunk or unreadable gap to a collector."""
     name = name_of(file.path)
     if isinstance(step, UnreadableGap) and step.start == step.end:
         return  # the wrong size of the file is a finding already

@@ -88,7 +88,7 @@ class ErrorColumns:
         kind: type[TrailgateError] = DecodeError,
         **place: Any,
     ) -> ErrorColumns:
-        """Build the columns of `count` errors.
+        """Build the columns of `count` errors of messages.
 
         `problem`, `hint` and each field of `place` is one value for all errors, a column, or None
         if it is unknown.
@@ -301,7 +301,7 @@ class _Template:
         self.begun = self.begun is True or absent is None or ~absent | self.begun
 
     def end_place(self, errors: ErrorColumns) -> None:
-        """Add the closing parenthesis of the place.
+        """Add the closing parenthesis of the place to the text of an error.
 
         In rows in which no part was printed, write "(unknown place)" if a part has a value (empty
         text is not printed), and nothing if all parts are unknown.

@@ -117,7 +117,7 @@ class Problems(Sequence[Problem]):
 
     @staticmethod
     def of(problems: Iterable[Problem]) -> Problems:
-        """Convert `Problem` rows to columns."""
+        """Convert the problems of messages to columns."""
         if isinstance(problems, Problems):
             return problems
         every = check_items("problems", problems, Problem)
@@ -135,7 +135,7 @@ class Problems(Sequence[Problem]):
 
     @staticmethod
     def join(parts: Sequence[Problems]) -> Problems:
-        """Concatenate the problems of several batches."""
+        """Concatenate the problems of messages of several batches."""
         filled = [part for part in parts if len(part)] or parts[:1]
         if len(filled) == 1:
             return filled[0]
@@ -245,7 +245,7 @@ class ProblemCollector:
         return bool(len(self._known) or self._found)
 
     def add(self, message: int, error: TrailgateError) -> None:
-        """Add an error to a message, unless it already has one."""
+        """Add an error to a message of the batch, unless the message already has one."""
         at = int(np.searchsorted(self._known.message, message))
         known = at < len(self._known) and self._known.message[at] == message
         if not known:
@@ -264,7 +264,7 @@ class ProblemCollector:
         return every.where(~every.ids.none)
 
     def every(self) -> Problems:
-        """Return all problems, in the order of their messages."""
+        """Return all problems of the batch's messages, in the order of the messages."""
         if not self._found:
             return self._known
         messages = np.fromiter(self._found, np.int64, len(self._found))

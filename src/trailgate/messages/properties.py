@@ -82,7 +82,7 @@ class Properties:
     notes: tuple[tuple[str, str], ...] = ()
 
     def get(self, name: str) -> PropertyEntry | None:
-        """Return the property with this canonical name, or None."""
+        """Return the property of the file that has this canonical name, or None."""
         return next((entry for entry in self.entries if entry.name == name), None)
 
     def error(
@@ -196,7 +196,7 @@ def _notes(found: dict[str, PropertyEntry]) -> list[tuple[str, str]]:
 
 
 def _parser(found: dict[str, PropertyEntry]) -> str:
-    """Return the name of the file's parser in lower case, or ""."""
+    """Return the parser that a properties file names (`parser.type`), in lower case, or ""."""
     entry = found.get("parser.type")
     return "" if entry is None else entry.value.casefold()
 
@@ -409,14 +409,14 @@ class PropertyReader:
         return self.properties.error(f"{self.parser}.{name} is required")
 
     def required(self, name: str, parse: Callable[[str], T]) -> T:
-        """Parse a required property of the parser."""
+        """Parse a required property of the parser with the function `parse`."""
         entry = self.entry(name)
         if entry is None:
             raise self.missing_error(name)
         return self.parse(entry, parse)
 
     def text(self, name: str, default: str = "") -> str:
-        """Return a property as written.
+        """Return a parser's property as text, as it is written in the file.
 
         If it is not set, return `default`, or else the default in the property table.
         """

@@ -51,7 +51,7 @@ class BadMessagesError(Exception):
 
     @property
     def errors(self) -> dict[int, TrailgateError]:
-        """The errors as exceptions, by message."""
+        """The errors of the bad messages as exceptions, by message number."""
         return dict(zip(self.messages.tolist(), self.columns, strict=True))
 
 
@@ -254,7 +254,7 @@ class MessageRecordGroup(Generic[R]):
         self.records, self.table, self.rows, self.errors = records, table, rows, errors
 
     def refuse(self, problem: str, hint: str = "", field: str | None = None) -> None:
-        """Add the same error to all records of the group."""
+        """Add the same error to all records of the group, for example about its table."""
 
         def errors(rows: Longs) -> ErrorColumns:
             return self.records.errors(rows, problem, hint, table=self.table.name, field=field)

@@ -183,7 +183,7 @@ def _nothing(trail: TrailFiles, options: ReadOptions) -> str:
 
 
 def _name(trail: TrailFiles, table: str) -> str:
-    """Return the full name of a trail's table. If the trail has no definitions, return ``table``."""
+    """Return the full name of a trail's table, or ``table`` if the trail has no definitions."""
     from trailgate.storage.reading.trail_file import find_table
 
     try:

@@ -121,7 +121,7 @@ class RangeReader:
         return self._state.id_length
 
     def batches(self) -> Iterator[OwnedBatch]:
-        """Yield the messages that the range owns, batch by batch.
+        """Yield the messages that the range of a capture owns, batch by batch.
 
         Reads past the range's end until the next run begins.
         """
@@ -374,7 +374,7 @@ class BadUnits:
         return (unit == 0 and self.before is not None) or bool((self.units == unit).any())
 
     def reason(self, unit: int) -> str | None:
-        """Return the reason why a unit is bad, or None if it is good."""
+        """Return the reason why a unit of messages is bad, or None if it is good."""
         if unit == 0 and self.before is not None:
             return self.before
         at = np.flatnonzero(self.units == unit)
@@ -485,7 +485,7 @@ class RangeCapture:
             self._quarantine.close()
 
     def _process(self, batch: OwnedBatch) -> TrailgateError | None:
-        """Write the good units of a batch and quarantine the others.
+        """Write the good units of a batch of messages to the trail, and quarantine the others.
 
         Return the error that stops the run, if any.
         """
@@ -593,7 +593,7 @@ class RangeCapture:
         self._counted.update(errors.reasons())
 
     def _drop_unit(self, reason: str) -> None:
-        """Roll back the open unit and quarantine its messages."""
+        """Roll back the trail records of the open unit, and quarantine its messages."""
         unit = self._unit
         if self._writer is not None:
             self._writer.rollback(unit.mark)

@@ -73,7 +73,7 @@ class SplitMessages:
 
     @property
     def least(self) -> int:
-        """The number of fields of the sample's shortest record."""
+        """The number of fields of the shortest delimited sample record."""
         return int(self.fields.count.min())
 
     def raw(self, record: int) -> list[bytes]:
