@@ -205,7 +205,7 @@ class Retries:
 
 
 def call_with_retries(act: Callable[[], Result], retries: Retries) -> Result:
-    """Call ``act`` until it succeeds: retry after each fault of a target or broker.
+    """Call ``act`` with retries after faults of a target or broker, and return its result.
 
     Raises the last fault if a retry is not allowed, or if the run should stop.
     """
