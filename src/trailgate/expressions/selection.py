@@ -297,7 +297,7 @@ class TableSelection:
         except OptionError as error:
             raise rule.place(error, condition.clause) from None
 
-    def missing(self, block: ChangeBlock, row: int) -> str:
+    def undecided_problem(self, block: ChangeBlock, row: int) -> str:
         """Build the text of the error for an undecided row. It names the missing columns."""
         names: dict[str, None] = {}
         deletes = block.op_type[row] == DELETE

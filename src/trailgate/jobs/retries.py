@@ -74,7 +74,7 @@ class Backoff:
         self._reached, self._end = False, time.monotonic() + patience
         self._chance = random.Random()  # noqa: S311  it spreads trials, nothing is secret
 
-    def note_answer(self) -> None:
+    def record_answer(self) -> None:
         """Record that the broker answered. The time limit for the first answer no longer applies."""
         self._reached, self._end = True, math.inf
 
@@ -82,7 +82,7 @@ class Backoff:
         """Record that the connection works: the next pause is short again."""
         self._seconds, self._failed = self._first, 0
 
-    def note_loss(self, owned: float) -> None:
+    def record_loss(self, owned: float) -> None:
         """Record a lost connection to a broker, and schedule the next attempt after a first pause.
 
         The attempt is not due before ``owned``, a time of ``time.monotonic``: until then the broker
@@ -90,7 +90,7 @@ class Backoff:
         """
         self._due = max(self._due, owned, time.monotonic() + self._first)
 
-    def note_failure(self, error: RetriableError) -> None:
+    def record_failure(self, error: RetriableError) -> None:
         """Record a failed attempt to reach a target or broker, and schedule the next attempt.
 
         Raises the error if a retry cannot help or the time for retries is over.
@@ -172,7 +172,7 @@ class Retries:
     def record_success(self) -> None:
         """Record that the target or broker works, and log the end of an outage."""
         for one in self._backoffs.values():
-            one.note_answer()
+            one.record_answer()
             one.reset()
         if self.is_out:
             times = "once" if self._tried == 1 else f"{self._tried:,} times"
@@ -189,7 +189,7 @@ class Retries:
         if not self.is_out:
             self.outages += 1
             self._since = time.monotonic()
-        self._backoffs[error.lasting].note_failure(error)
+        self._backoffs[error.lasting].record_failure(error)
         if not self.is_out:
             self._log.warning("%s; trying again", type(error)(error.problem, where=error.where))
         self._tried += 1

@@ -328,7 +328,7 @@ Step = FileBeginning | CheckedChunk | CountedChunk | UnreadableGap | FileEnd
 
 
 @dataclass(slots=True)
-class _Place:
+class _CheckState:
     """The state of a trail's check after a chunk, with which the next chunk is checked."""
 
     state: TransactionCheckState
@@ -361,7 +361,7 @@ def check_steps(
     """
     elsewhere = bool(files) and (trail.alone or files[0].number > 0)
     reading = ReaderCheck(trail.definitions or Definitions(()), values=values)
-    place = _Place(TransactionCheckState(elsewhere=elsewhere), reading=reading)
+    place = _CheckState(TransactionCheckState(elsewhere=elsewhere), reading=reading)
     if counts and not values:
         place.clean = CleanRecords(trail.definitions)
     last: TrailFile | None = None
@@ -388,13 +388,13 @@ def check_steps(
 def resume_steps(file: TrailFile, ended: FileEnd) -> Iterator[Step]:
     """Yield the steps of checking the bytes that were added to a trail file since it was read to its end."""
     past = ended.resume
-    place = _Place(past.state, past.known, past.reading, file.size)
+    place = _CheckState(past.state, past.known, past.reading, file.size)
     with TrailFileReader(file) as reader:
         yield from _body(ended.number, reader, (past.at, past.order), place)
     yield place.file_end(ended.number, file)
 
 
-def _file(number: int, reader: TrailFileReader, place: _Place) -> Iterator[Step]:
+def _file(number: int, reader: TrailFileReader, place: _CheckState) -> Iterator[Step]:
     begun, begin = _begin(number, reader)
     yield begun
     stated = begun.header.trail.file_size if begun.header is not None else None
@@ -438,7 +438,7 @@ def _frame_length(head: bytes) -> int:
 
 
 def _body(
-    number: int, reader: TrailFileReader, begin: tuple[int, ByteOrder], place: _Place
+    number: int, reader: TrailFileReader, begin: tuple[int, ByteOrder], place: _CheckState
 ) -> Iterator[Step]:
     at, order = begin
     size, wanted = reader.file.size, CHUNK
@@ -479,7 +479,7 @@ def _body(
 
 
 def _count_clean(
-    number: int, portion: tuple[Octets, int, ByteOrder], place: _Place, *, finish: bool
+    number: int, portion: tuple[Octets, int, ByteOrder], place: _CheckState, *, finish: bool
 ) -> CountedChunk | None:
     """Count the records of a portion and update the state in ``place``, if all of them are clean.
 
@@ -496,7 +496,9 @@ def _count_clean(
     return CountedChunk(number, at, counts)
 
 
-def _chunk(number: int, source: TrailBytes, view: RecordColumns, place: _Place) -> CheckedChunk:
+def _chunk(
+    number: int, source: TrailBytes, view: RecordColumns, place: _CheckState
+) -> CheckedChunk:
     tables = place.known.tables
     accepted = place.reading.accepts(source, view, tables)
     found = inspect_records(source, view, accepted=accepted)

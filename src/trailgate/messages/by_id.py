@@ -41,7 +41,7 @@ from trailgate.messages.problems import (
 )
 from trailgate.messages.raw_operations import RawOperations, check_lengths, kept_operations
 from trailgate.messages.segments import check_segments, missing_end_error
-from trailgate.messages.units import ChainedTransactions, TransactionState, unit_marks
+from trailgate.messages.units import ChainedTransactions, TransactionState, find_units
 from trailgate.model.changes import ChangeBlock, indicators
 from trailgate.model.kernels import BEGINS
 from trailgate.model.transactions import (
@@ -79,10 +79,10 @@ def chain_by_id(
     bad = ProblemCollector(problems)
     unreadable = bad.unreadable
     length = check_lengths(raw, bad, state.id_length, operation_ids=operation_ids)
-    walk = _walk(raw, ids, messages, unreadable, state)
+    walk = _find_transactions(raw, ids, messages, unreadable, state)
     unknown = bad.unreadable.message
     segment = check_segments(raw, walk.opens, unknown, bad, state)
-    known = _follow(raw, walk, unknown, bad, state)
+    known = _check_boundaries(raw, walk, unknown, bad, state)
     # The next operation, in a message that waits, has another id: the open transaction has ended.
     if later.following is not None and isinstance(walk.last, str) and walk.last != later.following:
         if segment:
@@ -93,7 +93,7 @@ def chain_by_id(
     # operations already.
     # Example: begin = -1 -1 2 2, and 5 operations before: the ordinals are 5 6 0 1.
     ordinals = np.arange(len(begin)) - np.where(begin < 0, -state.count, begin)
-    marks = unit_marks(
+    marks = find_units(
         raw.message,
         walk.opens,
         walk.ends,
@@ -120,7 +120,7 @@ def chain_by_id(
         csn=csn,
         kept=kept_operations(raw, bad),
         marks=marks,
-        problems=bad.every(),
+        problems=bad.problems(),
         state=after,
         ordinals=None if operation_ids else ordinals,
         ended_before=state.is_open and walk.begins,
@@ -128,7 +128,7 @@ def chain_by_id(
 
 
 def _open_transaction(
-    walk: _Walk, csn: pa.Array | None, ordinals: Longs, state: TransactionState
+    walk: _IdTransactions, csn: pa.Array | None, ordinals: Longs, state: TransactionState
 ) -> TransactionState:
     """Build the state of the transaction that stays open: its id, its CSN and its number of operations.
 
@@ -143,9 +143,9 @@ def _open_transaction(
     return replace(state, tx_id=tx_id, csn=own_csn, count=count)
 
 
-def _follow(
+def _check_boundaries(
     raw: RawOperations,
-    walk: _Walk,
+    walk: _IdTransactions,
     unknown: Longs,
     bad: ProblemCollector,
     state: TransactionState,
@@ -154,9 +154,9 @@ def _follow(
 
     Returns the last message. At each boundary between two messages of a transaction, both are
     compared. If the second message restarts the transaction (it was redelivered from its start), a
-    new transaction begins there (`_Walk.begin_again`). A missing message becomes a problem.
-    `unknown` are messages that may contain any operations: the messages next to them are not
-    compared.
+    new transaction begins there (`_IdTransactions.begin_again`). A missing message becomes a
+    problem. `unknown` are messages that may contain any operations: the messages next to them are
+    not compared.
     """
     found = raw.boundaries
     if found is None or not len(found.rows):
@@ -219,7 +219,7 @@ def _continue_after(raw: RawOperations, opens: Mask, rows: Longs, unknown: Longs
 
 
 @dataclass(slots=True)
-class _Walk:
+class _IdTransactions:
     """The transactions of a batch, found by the ids of operations and of unreadable messages.
 
     `opens` and `closes` mark the operations that begin and end a transaction, `ends` the operations
@@ -254,13 +254,13 @@ class _Walk:
         self.last = ENDED
 
 
-def _walk(
+def _find_transactions(
     raw: RawOperations,
     own: pa.Array,
     messages: int,
     unreadable: Problems,
     state: TransactionState,
-) -> _Walk:
+) -> _IdTransactions:
     """Find where transactions begin and end, by the transaction id `own` of each operation.
 
     Operations and unreadable messages are put in one sequence of rows. Each row has the id that it
@@ -296,7 +296,7 @@ def _walk(
     opened[unreadable.message] = opens[~is_operation]
     last_row = len(own) - 1 if len(first) and is_operation[-1] else None
     begins = bool(len(opens) and opens[0])
-    return _Walk(
+    return _IdTransactions(
         opens=opens[is_operation],
         closes=closes[is_operation],
         ends=ends,

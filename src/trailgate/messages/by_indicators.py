@@ -30,9 +30,9 @@ from trailgate.messages.problems import Problem, ProblemCollector
 from trailgate.messages.raw_operations import RawOperations, check_lengths, kept_operations
 from trailgate.messages.units import (
     ChainedTransactions,
-    MessageUnitMarks,
     TransactionState,
-    unit_marks,
+    UnitMasks,
+    find_units,
 )
 from trailgate.model.changes import indicators
 from trailgate.model.kernels import BEGINS, BEGINS_INSIDE, ENDS
@@ -67,13 +67,13 @@ def chain_by_indicators(
         letters = indicators(new, np.append(new[1:], True)[: len(new)])
         followed = follow(indicator_marks(letters))
         every = np.ones(messages, bool)
-        marks, state = MessageUnitMarks(every, every), TransactionState()
+        marks, state = UnitMasks(every, every), TransactionState()
     else:
         letters = raw.tx_ind
         followed = follow(indicator_marks(letters), is_open=state.is_open)
         opens, ends = followed.marks & BEGINS != 0, followed.marks & ENDS != 0
         opened = np.zeros(messages, bool)
-        marks = unit_marks(raw.message, opens, ends, opened, unreadable, is_open=state.is_open)
+        marks = find_units(raw.message, opens, ends, opened, unreadable, is_open=state.is_open)
     return _check(raw, followed, letters, marks, bad, replace(state, id_length=length))
 
 
@@ -107,7 +107,7 @@ def _check(
     raw: RawOperations,
     followed: FollowedTransactions,
     letters: Octets,
-    marks: MessageUnitMarks,
+    marks: UnitMasks,
     bad: ProblemCollector,
     state: TransactionState,
 ) -> ChainedTransactions:
@@ -136,13 +136,13 @@ def _check(
         csn=csn,
         kept=kept_operations(raw, bad),
         marks=marks,
-        problems=bad.every(),
+        problems=bad.problems(),
         state=after,
     )
 
 
 def _find_unended(
-    raw: RawOperations, followed: FollowedTransactions, marks: MessageUnitMarks
+    raw: RawOperations, followed: FollowedTransactions, marks: UnitMasks
 ) -> Mask:
     """Return a mask of the operations that begin a unit although a transaction is still open.
 
@@ -244,7 +244,7 @@ def _open_after(
     raw: RawOperations,
     tx_id: pa.Array,
     csn: pa.Array,
-    marks: MessageUnitMarks,
+    marks: UnitMasks,
     bad: ProblemCollector,
     state: TransactionState,
 ) -> TransactionState:

@@ -90,7 +90,7 @@ def _padded_ids(ids: pa.Array) -> pa.Array:
     return pc.coalesce(pc.binary_join_element_wise(*strings, ""), ids)
 
 
-class MessageIdWord(NamedTuple):
+class MessageIdHeader(NamedTuple):
     """What a value of `jms.id` selects: the header with the message id.
 
     `reformat` makes the ids sortable as text; None if they already are.
@@ -101,22 +101,22 @@ class MessageIdWord(NamedTuple):
 
 
 # capture properties 2.1; any other value of jms.id is the name of a header.
-MESSAGE_ID_KINDS: Final[Mapping[str, MessageIdWord]] = MappingProxyType(
+MESSAGE_ID_HEADERS: Final[Mapping[str, MessageIdHeader]] = MappingProxyType(
     {
-        "ogg": MessageIdWord("GG_ID"),
-        "wmq": MessageIdWord(JMS_MESSAGE_ID),
-        "activemq": MessageIdWord(JMS_MESSAGE_ID, _padded_ids),
+        "ogg": MessageIdHeader("GG_ID"),
+        "wmq": MessageIdHeader(JMS_MESSAGE_ID),
+        "activemq": MessageIdHeader(JMS_MESSAGE_ID, _padded_ids),
     }
 )
 
 
-def message_id_kind(name: str | None) -> MessageIdWord:
+def message_id_header(name: str | None) -> MessageIdHeader:
     """Return what a value of `jms.id` selects: a keyword's header, or the header with this name.
 
     None selects JMSMessageID.
     """
     name = name or JMS_MESSAGE_ID
-    return MESSAGE_ID_KINDS.get(name, MessageIdWord(name))
+    return MESSAGE_ID_HEADERS.get(name, MessageIdHeader(name))
 
 
 def message_ids(messages: MessageBatch, name: str | None) -> pa.Array:
@@ -124,9 +124,9 @@ def message_ids(messages: MessageBatch, name: str | None) -> pa.Array:
 
     `name` is the value of `jms.id`, but not `time`.
     """
-    kind = message_id_kind(name)
-    ids = messages.header(kind.header)
-    return ids if kind.reformat is None else kind.reformat(ids)
+    selected = message_id_header(name)
+    ids = messages.header(selected.header)
+    return ids if selected.reformat is None else selected.reformat(ids)
 
 
 class MessageIdRule(NamedTuple):
@@ -266,7 +266,7 @@ class MessageIds:
         batch have an id.
         """
         if message_id is None:
-            header = message_id_kind(self._name).header
+            header = message_id_header(self._name).header
             problem = f"the message has no header {header} for its id"
             return TransactionError(problem, hint=_ABSENT) if absent else None
         if message_id in self._known:
@@ -395,7 +395,7 @@ class MetadataValues:
 
     def _header(self, source: ValueSource) -> str:
         if source.kind is SourceKind.MESSAGE_ID:
-            return message_id_kind(self.options.message_id).header
+            return message_id_header(self.options.message_id).header
         return source.name
 
     def times(self) -> Longs:
@@ -414,11 +414,11 @@ class MetadataValues:
         values = self.text(source, pa.scalar("", pa.string()), "timestamp")
         if formats is None and generated is None:
             rows = np.arange(len(values))
-            return self._format(values, rows, self.options.timestamp_format)
+            return self._parse_times(values, rows, self.options.timestamp_format)
         times = self._received_times()
         for rows, given in formats or [(np.arange(len(values)), self.options.timestamp_format)]:
             read = rows if generated is None else rows[~generated[rows]]
-            times[read] = self._format(values.take(pa.array(read)), read, given)
+            times[read] = self._parse_times(values.take(pa.array(read)), read, given)
         return times
 
     def _received_times(self) -> Longs:
@@ -455,22 +455,22 @@ class MetadataValues:
             return None
         return times[which] if cut < 0 else None
 
-    def _format(self, values: pa.Array, rows: Longs, given: DateFormat | None) -> Longs:
+    def _parse_times(self, values: pa.Array, rows: Longs, given: DateFormat | None) -> Longs:
         """Parse the commit times `values` of the records `rows` with the configured format `given`.
 
         If that is None, text is parsed with the default format, and digits alone as a number.
         """
         if given:
-            return self._times(values, rows, given)
+            return self._parse_with(values, rows, given)
         digits = self._in_digits(values, rows)
         # Without a configured format, a time is either text or a number. Mixed batches are read in
         # two parts.
         if digits.all() or not digits.any():
-            return self._times(values, rows, DEFAULT_FORMAT if not digits.any() else None)
+            return self._parse_with(values, rows, DEFAULT_FORMAT if not digits.any() else None)
         times = np.empty(len(values), np.int64)
         for mine, fmt in ((~digits, DEFAULT_FORMAT), (digits, None)):
             which = np.flatnonzero(mine)
-            times[which] = self._times(values.take(pa.array(which)), rows[which], fmt)
+            times[which] = self._parse_with(values.take(pa.array(which)), rows[which], fmt)
         return times
 
     def _in_digits(self, values: pa.Array, rows: Longs) -> Mask:
@@ -485,7 +485,7 @@ class MetadataValues:
         digits: Mask = pc.utf8_is_digit(values).to_numpy(zero_copy_only=False)[first]
         return digits
 
-    def _times(self, values: pa.Array, rows: Longs, fmt: DateFormat | None) -> Longs:
+    def _parse_with(self, values: pa.Array, rows: Longs, fmt: DateFormat | None) -> Longs:
         """Parse the commit times `values` of the records `rows` with one format (None: numbers).
 
         Raises BadMessagesError with the messages that have an invalid time.

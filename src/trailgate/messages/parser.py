@@ -422,7 +422,7 @@ class MessageParser:
         )
         places = np.flatnonzero(undecided)
         if len(places):
-            missing = [selection.missing(block, at) for at in places.tolist()]
+            missing = [selection.undecided_problem(block, at) for at in places.tolist()]
             problem, rows = pa.array(missing, pa.string()), block.order[places]
             found = records.errors(rows, problem, MISSING_HINT, table=block.table.name)
             errors.add(records.message[rows], found)

@@ -109,7 +109,9 @@ class Problems(Sequence[Problem]):
     offsets: Longs
 
     @staticmethod
-    def at(message: Longs, errors: ErrorColumns, ids: BadMessageIds | None = None) -> Problems:
+    def of_columns(
+        message: Longs, errors: ErrorColumns, ids: BadMessageIds | None = None
+    ) -> Problems:
         """Build problems of this batch's messages from their numbers and errors."""
         none = np.full(len(message), NO_PLACE)
         own = BadMessageIds.unknown(len(message)) if ids is None else ids
@@ -260,16 +262,16 @@ class ProblemCollector:
     @property
     def unreadable(self) -> Problems:
         """The problems of unreadable messages that may contain operations, in order."""
-        every = self.every()
+        every = self.problems()
         return every.where(~every.ids.none)
 
-    def every(self) -> Problems:
+    def problems(self) -> Problems:
         """Return all problems of the batch's messages, in the order of the messages."""
         if not self._found:
             return self._known
         messages = np.fromiter(self._found, np.int64, len(self._found))
         errors = ErrorColumns.of_errors(list(self._found.values()))
-        both = Problems.join([self._known, Problems.at(messages, errors)])
+        both = Problems.join([self._known, Problems.of_columns(messages, errors)])
         return both.take(np.argsort(both.message, kind="stable"))
 
 

@@ -150,7 +150,7 @@ class MessageRecords(ABC):
 
     def messages_without(self) -> Longs:
         """Return the numbers of the messages that contain no record, except those that `notes` report."""
-        return numbers_without(self.message, len(self.messages))
+        return messages_without_records(self.message, len(self.messages))
 
     @abstractmethod
     def raws(self, rows: Longs) -> pa.BinaryArray:
@@ -225,7 +225,7 @@ class MessageRecords(ABC):
         return rows - first + 1
 
 
-def numbers_without(message: Longs, count: int) -> Longs:
+def messages_without_records(message: Longs, count: int) -> Longs:
     """Return the numbers of the messages without records: those below `count` not in `message`.
 
     `message` is the message of each record. Example: of 4 messages, 0 0 3 lacks 1 and 2.
@@ -253,7 +253,7 @@ class MessageRecordGroup(Generic[R]):
     def __init__(self, records: R, table: Table, rows: Longs, errors: MessageErrors) -> None:
         self.records, self.table, self.rows, self.errors = records, table, rows, errors
 
-    def refuse(self, problem: str, hint: str = "", field: str | None = None) -> None:
+    def add_to_all(self, problem: str, hint: str = "", field: str | None = None) -> None:
         """Add the same error to all records of the group, for example about its table."""
 
         def errors(rows: Longs) -> ErrorColumns:

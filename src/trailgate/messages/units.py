@@ -2,7 +2,7 @@
 
 A *unit* is a set of messages that are captured or rejected together (decision 0012). A unit begins
 at a message that begins a transaction, and at a message before which no transaction is open
-(`unit_marks`). So an unreadable message never affects a finished transaction.
+(`find_units`). So an unreadable message never affects a finished transaction.
 
 `TransactionState` is the state after a batch, from which the next batch continues.
 `ChainedTransactions` is the result of both ways of grouping a batch (`by_indicators.py`,
@@ -27,11 +27,11 @@ from trailgate.model.transactions import HeldOperation
 
 
 @dataclass(frozen=True, slots=True)
-class MessageUnitMarks:
+class UnitMasks:
     """The units of a batch of messages, as two masks with an element for each message.
 
     `opens` marks the messages whose first operation begins a transaction, and `starts` the messages
-    that begin a unit. `closed` is set if nothing is open after the last message; see `unit_marks`.
+    that begin a unit. `closed` is set if nothing is open after the last message; see `find_units`.
     """
 
     opens: Mask
@@ -56,7 +56,7 @@ class MessageUnitMarks:
         return (last == 0 and before) or bool((unit[bad[bad >= 0]] == last).any())
 
 
-def unit_marks(  # noqa: PLR0913  columns
+def find_units(  # noqa: PLR0913  columns
     message: Longs,
     opens: Mask,
     ends: Mask,
@@ -65,7 +65,7 @@ def unit_marks(  # noqa: PLR0913  columns
     *,
     is_open: bool,
     awaiting: Mask | None = None,
-) -> MessageUnitMarks:
+) -> UnitMasks:
     """Find the units of messages that must be captured together.
 
     `message`, `opens` and `ends` have one element per operation: its message, and whether it begins
@@ -110,7 +110,7 @@ def unit_marks(  # noqa: PLR0913  columns
     of = np.maximum.accumulate(np.where(known, number, -1))
     open_after = np.where(of < 0, is_open, open_after[of])
     starts = opened | ~np.append(is_open, open_after)[:-1]
-    return MessageUnitMarks(opened, starts, not np.append(is_open, open_after)[-1])
+    return UnitMasks(opened, starts, not np.append(is_open, open_after)[-1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +158,7 @@ class ChainedTransactions:
     tx_id: pa.Array
     csn: pa.Array
     kept: Mask
-    marks: MessageUnitMarks
+    marks: UnitMasks
     problems: Problems
     state: TransactionState
     ordinals: Longs | None = None

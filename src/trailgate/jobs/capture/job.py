@@ -140,7 +140,7 @@ def plan_capture(
         options=options,
         ranges=ranges,
         done=done,
-        recognised=known,
+        recognized=known,
         ids=ids,
         message_ids=message_ids,
     )
@@ -259,7 +259,7 @@ def publish_capture(job: CaptureJob, reports: Sequence[RangeReport]) -> CaptureS
     if not job.ranges:
         job.target.discard()
         return summary
-    remembered = () if job.recognised is None else job.recognised.remembered
+    remembered = () if job.recognized is None else job.recognized.remembered
     staged = StagedRun(
         [segment for report in ordered for segment in report.segments],
         [report.quarantine for report in ordered if report.quarantine is not None],
@@ -289,7 +289,7 @@ def _unmatched_warnings(job: CaptureJob) -> list[str]:
 
 def _summary(job: CaptureJob, reports: Sequence[RangeReport]) -> CaptureSummary:
     counts = sum_counts(report.counts for report in reports)
-    known = job.recognised
+    known = job.recognized
     notes = frozenset[str]().union(*(report.notes for report in reports))
     prefix, options = job.target.prefix, job.options
     empty = job.source.empty_note

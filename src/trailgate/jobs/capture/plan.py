@@ -129,7 +129,7 @@ class CaptureJob:
     parts of the input.
 
     If an interrupted run of the same input had already published, `done` is its summary and
-    `ranges` is empty. `recognised` is the result of comparing the input with the files captured
+    `ranges` is empty. `recognized` is the result of comparing the input with the files captured
     before. `ids` is the rule for checking sequence ids, if the messages have them. `message_ids` is
     the rule for recognizing redelivered messages; such messages are read in one range.
     """
@@ -140,7 +140,7 @@ class CaptureJob:
     options: CaptureOptions
     ranges: tuple[MessageRange, ...]
     done: CaptureSummary | None = None
-    recognised: RecognizedFiles | None = None
+    recognized: RecognizedFiles | None = None
     ids: SequenceIdRule | None = None
     message_ids: MessageIdRule | None = None
 
@@ -156,4 +156,4 @@ class CaptureJob:
         if ids is not None:
             ids = replace(ids, prefix=absolute(ids.prefix))
         source = replace(self.source, files=files)
-        return replace(self, source=source, ids=ids, recognised=None)
+        return replace(self, source=source, ids=ids, recognized=None)
