@@ -15,7 +15,7 @@ from trailgate.errors import DecodeError, TrailgateError
 from trailgate.jobs.capture.loading import infer_from, messages_from
 from trailgate.jobs.proposals.delimited import propose_delimited
 from trailgate.jobs.proposals.drafts import FILL_IN, PropertiesDraft, set_up_capture
-from trailgate.jobs.proposals.json_forms import propose_json
+from trailgate.jobs.proposals.json import propose_json
 from trailgate.jobs.proposals.publications import (
     is_delimited_publication,
     is_xml_publication,
