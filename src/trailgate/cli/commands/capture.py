@@ -223,13 +223,13 @@ def _work_beside(
     with ExitStack() as stack:
         beside: list[CaptureCompanion] = []
         if arguments.apply_to is not None:
-            from trailgate.cli.applied_beside import apply_beside
+            from trailgate.cli.companion_apply import apply_beside
 
             beside.append(
                 stack.enter_context(apply_beside(output.trail, arguments.apply_to, output))
             )
         if arguments.publish_to is not None:
-            from trailgate.cli.published_beside import publish_beside
+            from trailgate.cli.companion_publish import publish_beside
 
             publishing = publish_beside(
                 output.trail, arguments.publish_to, arguments.publish_format, output

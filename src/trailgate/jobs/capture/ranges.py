@@ -32,7 +32,7 @@ from trailgate.arrays import Longs, Mask
 from trailgate.capture.capture import Capture, Parsed
 from trailgate.columnar.rows import BadRowIsolation, first_of_each
 from trailgate.errors import DecodeError, TrailgateError, TransactionError, Where
-from trailgate.jobs.capture.owned import OwnedBatch
+from trailgate.jobs.capture.owned_batch import OwnedBatch
 from trailgate.jobs.capture.quarantine_writer import MessagePositions, QuarantineWriter
 from trailgate.jobs.capture.sequence_ids import SequenceIdCheck, SequenceIdSpan
 from trailgate.messages.error_columns import ErrorColumns

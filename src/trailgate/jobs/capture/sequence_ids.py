@@ -28,7 +28,7 @@ from trailgate.storage.reading.message_files import (
 )
 
 if TYPE_CHECKING:
-    from trailgate.jobs.capture.owned import OwnedBatch
+    from trailgate.jobs.capture.owned_batch import OwnedBatch
 
 HINT: Final = (
     "Sequence ids (seqid) must ascend from message to message: capture the messages in order, or repeated ones in a separate run, "
