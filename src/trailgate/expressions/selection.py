@@ -108,9 +108,11 @@ class TableRule:
 class CaptureRules:
     """Which operations to capture, and what their records contain (capture properties §4).
 
-    ``tables`` are patterns of names, or TABLE statements; tables that match a pattern in ``excluded``
-    are not captured. ``users`` and ``transactions`` are names: all transactions of these users, and
-    all transactions with these names, are excluded.
+    ``tables`` are patterns of names, or TABLE statements; tables that match a pattern in
+    ``excluded`` are not captured. ``users`` and ``transactions`` are names: all transactions of
+    these users, and all transactions with these names, are excluded. ``compress_updates``,
+    ``update_befores`` and ``compress_deletes`` are the Extract parameters COMPRESSUPDATES,
+    GETUPDATEBEFORES and COMPRESSDELETES.
     """
 
     compress_updates: bool = True

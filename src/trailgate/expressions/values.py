@@ -105,11 +105,13 @@ def missing_of(values: Sequence[Value]) -> Mask | None:
 class GetenvValues:
     """The values of @GETENV that do not come from the operation itself.
 
-    ``has_transactions``: transaction ids and indicators are known. This is the case when tokens are
-    created, but not when operations are selected. ``variables`` are environment variables of the
-    operating system. ``now`` is the value of @DATENOW (YYYY-MM-DD HH:MI:SS), or None if it would
-    make results irreproducible. ``is_whole_token``: the expression is a call of @GETENV and the
-    whole value of a token, which the writer of the record may fill in.
+    ``group`` is the name of the Extract or Replicat, ``group_type`` is EXTRACT or REPLICAT, and
+    ``host`` and ``user`` are this machine's. ``has_transactions``: transaction ids and indicators
+    are known. This is the case when tokens are created, but not when operations are selected.
+    ``variables`` are environment variables of the operating system. ``now`` is the value of
+    @DATENOW (YYYY-MM-DD HH:MI:SS), or None if it would make results irreproducible.
+    ``is_whole_token``: the expression is a call of @GETENV and the whole value of a token, which
+    the writer of the record may fill in.
     """
 
     group: str = ""

@@ -262,9 +262,10 @@ class FileBeginning:
 class CheckedChunk:
     """A step of the check: consecutive records of a file, and the results of checking them.
 
-    ``base`` is the offset of ``data`` in the file. ``tables`` are the tables defined up to the end
-    of the chunk. ``fine`` has an example value of each date time column with more fraction digits
-    than a timestamp can represent.
+    ``base`` is the offset of ``data`` in the file, and ``number`` the index of the file. ``found``
+    are the records with their faults, and ``followed`` their transactions. ``tables`` are the
+    tables defined up to the end of the chunk. ``fine`` has an example value of each date time
+    column with more fraction digits than a timestamp can represent.
     """
 
     number: int
@@ -329,14 +330,17 @@ Step = FileBeginning | CheckedChunk | CountedChunk | UnreadableGap | FileEnd
 
 @dataclass(slots=True)
 class _CheckState:
-    """The state of a trail's check after a chunk, with which the next chunk is checked."""
+    """The state of a trail's check after a chunk, with which the next chunk is checked.
+
+    ``known`` are the tables defined so far. ``sound`` is the point after the last good record, from
+    which the check continues if the file grows (``ResumePoint``).
+    """
 
     state: TransactionCheckState
     known: KnownTables = field(default_factory=KnownTables)
     reading: ReaderCheck = field(default_factory=ReaderCheck)
     size: int = 0  # the file's size according to manifest and header, or 0 if it is not stated
     clean: CleanRecords | None = None  # if clean records need only be counted
-    # After the last chunk.
     sound: tuple[int, ByteOrder, TransactionCheckState, KnownTables] | None = None
 
     def file_end(self, number: int, file: TrailFile) -> FileEnd:

@@ -322,8 +322,9 @@ class CapturedOperations:
 
     The last operation may be held back until it is known whether its transaction has another one.
     `released` is the operation that the previous batch held back; it precedes all others.
-    `held_row` is the row of the operation that this batch holds back (-1: none). `captured` does
-    not select it, and the caller (`Capture`) stores it in the state after the batch.
+    `held_row` is the row of the operation that this batch holds back (-1: none). The mask
+    `captured` does not select it, and the caller (`Capture`) stores it in the state after the
+    batch. `tx_ind` has an indicator for each operation.
     """
 
     captured: Mask

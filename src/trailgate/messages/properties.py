@@ -563,6 +563,8 @@ def bytes_for_error(value: bytes) -> str:
 class MetadataOptions:
     """The options by which the metadata of operations is read (capture properties §4).
 
+    A `ValueSource` states where a value is read, None that it is not read. `optype_values` and
+    `txind_values` map the codes in messages to letters, and `message_id` is the value of `jms.id`.
     The table is named by `schemaandtable`, or by the sources of `schema` and `table` together.
     `infers` is set if no tables are defined and messages may describe them. With `quotes_table`, a
     point in the table's source is part of the table's name and does not separate it from a schema.

@@ -63,9 +63,11 @@ class PropertyEffect(Enum):
 
 
 class PropertyRow(NamedTuple):
-    """A row of the property table.
+    """A row of the property table: the facts about one capture property.
 
-    `<...>` in a name stands for a name that the user chooses, and `*` for any text.
+    `kind` is the type of its value, `sources` the kinds of sources that it may name, and `choices`
+    the values that it may have. `<...>` in a name stands for a name that the user chooses, and `*`
+    for any text.
 
     `origin` cites where the property is documented. `reason` explains why a property has no effect.
     """

@@ -122,7 +122,10 @@ class MessageWriter(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class MessageCuts:
-    """How written records are cut into messages: the first record of each message, and the message's number in its transaction, from 0."""
+    """How written records are cut into messages to publish: two arrays with an element per message.
+
+    `first` is the message's first record, and `segment` its number in its transaction, from 0.
+    """
 
     first: Longs
     segment: Longs

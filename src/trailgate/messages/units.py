@@ -117,14 +117,14 @@ def find_units(  # noqa: PLR0913  columns
 class TransactionState:
     """The state after a batch of messages: the open transaction, or the open unit with a bad message.
 
-    `broken` is set if the open unit contains a bad message. `held` is the operation of the open
-    transaction that is held back (`model/transactions.py`), and `excluded` states whether the
-    transaction is excluded. If transactions are identified by their ids, `count` is the number of
-    the open transaction's operations so far. If messages have segment numbers, `segment` is the
-    number of its last message. If they have other numbers, `last` describes that message.
-    `id_length` is the length that all sequence ids must have. `waiting` are the messages of the
-    open unit that need later messages, and `unreadable` the problems of the bad messages in
-    `waiting`.
+    `tx_id` and `csn` belong to the open transaction, and are None if none is open. `broken` is set
+    if the open unit contains a bad message. `held` is the operation of the open transaction that is
+    held back (`model/transactions.py`), and `excluded` states whether the transaction is excluded.
+    If transactions are identified by their ids, `count` is the number of the open transaction's
+    operations so far. If messages have segment numbers, `segment` is the number of its last
+    message. If they have other numbers, `last` describes that message. `id_length` is the length
+    that all sequence ids must have. `waiting` are the messages of the open unit that need later
+    messages, and `unreadable` the problems of the bad messages in `waiting`.
     """
 
     tx_id: str | None = None
@@ -149,9 +149,10 @@ class TransactionState:
 class ChainedTransactions:
     """Operations grouped into transactions: each operation's indicator, transaction id and CSN.
 
-    `kept` is a mask of the operations whose messages have no error. `ordinals` number the
-    operations of each transaction from 0, if sequence ids are built from them. `ended_before` is
-    set if the transaction that was open before the batch has ended without another operation.
+    `marks` are the units of the messages, and `state` is the state after the batch. `kept` is a
+    mask of the operations whose messages have no error. `ordinals` number the operations of each
+    transaction from 0, if sequence ids are built from them. `ended_before` is set if the
+    transaction that was open before the batch has ended without another operation.
     """
 
     tx_ind: npt.NDArray[np.uint8]

@@ -70,8 +70,9 @@ class CaptureOptions(WriteOptions):
 class CaptureSummary:
     """The result of a capture: operations by table and type, the published files, and warnings.
 
-    `definitions` is the definitions file written beside the trail, if the trail's own files do not
-    contain definitions.
+    `target` is the prefix of the trail. `definitions` is the definitions file written beside the
+    trail, if the trail's own files do not contain definitions. `quarantine` is the file with the
+    `quarantined` messages.
 
     The other fields are counts. `skipped_files` and `skipped_operations` were captured before and
     were skipped. Of `continued_files` only the appended part was captured. These were captured

@@ -86,10 +86,10 @@ class _Span(NamedTuple):
 class RangeReader:
     """Reads and parses the messages that the range `own` of a capture owns. Can be used once.
 
-    `start` and `end` are the positions of the range's first run and of the next range's first run.
-    They are known when all batches have been read; `start` stays None if the range owns nothing.
-    `last` is the position of the last message read. Messages with an id that `ids` has already seen
-    are skipped, and counted in `duplicates`.
+    `start` is the position of the first message that the range owns, and `end` of the first one
+    that the next range owns. They are known when all batches have been read; `start` stays None if
+    the range owns nothing. `last` is the position of the last message read. Messages with an id
+    that `ids` has already seen are skipped, and counted in `duplicates`.
 
     With `stops`, reading ends at the first bad message. Messages are then parsed in parts of
     growing size, so that a file full of bad messages does not result in an error for each.
@@ -123,7 +123,8 @@ class RangeReader:
     def batches(self) -> Iterator[OwnedBatch]:
         """Yield the messages that the range of a capture owns, batch by batch.
 
-        Reads past the range's end until the next run begins.
+        Reads past the range's end until a message begins a transaction: the messages before it
+        belong to this range too.
         """
         for read, after in self._read():
             batch = read.messages
@@ -178,7 +179,7 @@ class RangeReader:
         A batch across the range's end is cut there.
 
         The first batch after the end has `TAIL` messages, and each further one twice as many,
-        because the next run usually begins soon.
+        because a message that begins a transaction usually comes soon.
         """
         for read in read_messages(self._files, self._own.start):
             begin = self._inside(read.messages)
@@ -402,9 +403,10 @@ class RangeReport:
     """The result of capturing one range, from which the capture is published.
 
     `segments` are the trail files that it wrote, and `quarantine` is the name of its quarantine
-    file. `error` is the error that stopped the run. `start` and `end` are the positions of its
-    first run and of the next range's first run. `reasons` counts its bad messages; `errors` lists
-    them in a dry run only.
+    file. `error` is the error that stopped the capture, if any. `start` is the position of the
+    first message that it owns, and `end` of the first one that the next range owns. `ids` are its
+    first, last and highest sequence id. `reasons` counts its bad messages; `errors` lists them in a
+    dry run only.
     """
 
     index: int

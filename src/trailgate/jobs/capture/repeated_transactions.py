@@ -54,7 +54,7 @@ def hash_operations(batch: ChangeBatch) -> Longs:
 class HashSums(NamedTuple):
     """The hash of the first operation of a part of a transaction, and a sum over all of them.
 
-    The sum depends on the order of the operations.
+    The sum, ``every``, depends on the order of the operations.
     """
 
     first: int

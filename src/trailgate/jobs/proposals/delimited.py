@@ -164,7 +164,10 @@ def split_by(
 
 
 class ColumnArrangement(NamedTuple):
-    """How delimited records arrange the fields of a column: with names, with before values, and in which order."""
+    """How delimited records arrange the fields of a column, for example with before values.
+
+    Each field is the property of the delimited parser with this name, such as ``delim.hasbefores``.
+    """
 
     hasbefores: bool = False
     hasnames: bool = False
