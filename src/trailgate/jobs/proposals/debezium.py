@@ -47,12 +47,11 @@ def _payload(document: JsonObject) -> JsonObject:
     return payload if isinstance(payload, dict) else document
 
 
-# Debezium's change events: {"op": "c", "source": {...}, "before": ..., "after": ...}, perhaps as the
-# payload beside a schema.
-
-
 def is_event(document: JsonObject) -> bool:
-    """Return True if a JSON object is a change event of Debezium, perhaps with its schema."""
+    """Return True if a JSON object is a change event of Debezium, perhaps beside its schema.
+
+    For example ``{"op": "c", "source": {...}, "before": null, "after": {...}}``.
+    """
     return _is_plain_event(_payload(document))
 
 
