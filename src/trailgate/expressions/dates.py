@@ -242,7 +242,10 @@ def write_parts(
 
 
 def check_times(parts: Parts, shown: pa.Array) -> None:
-    """Raise OptionError if the hour, minute or second of a date is out of range."""
+    """Raise OptionError if the hour, minute or second of a date is out of range.
+
+    ``shown`` are the texts that errors show.
+    """
     for name, most in _LIMITS.items():
         if name in parts:
             nulls = np.asarray(pc.is_null(shown))

@@ -230,12 +230,15 @@ def scan_expression(text: str, *, ansi_quotes: bool = True) -> Iterator[Expressi
 
 
 def expression_error(problem: str, text: str, at: int, hint: str = "") -> OptionError:
-    """Build an error whose hint shows the expression with a caret below a character."""
+    """Build an error whose hint shows the expression with a caret below the character ``at``."""
     return OptionError(problem, hint=f"{hint or 'Here'}:{caret_below(text, at)}")
 
 
 def double_quotes_hint(text: str, at: int) -> str:
-    """Return a hint if a name is in double quotes, because they enclosed literals before GoldenGate 12.1."""
+    """Return a hint if the name at the offset ``at`` of an expression is in double quotes, else "".
+
+    Before GoldenGate 12.1 they enclosed literals.
+    """
     if not text.startswith('"', at):
         return ""
     end = text.find('"', at + 1)

@@ -122,8 +122,9 @@ def metrics_output(
 ) -> Iterator[MetricsOutput[S]]:
     """Yield the output of metrics for PORT, HOST:PORT, or a file that ends in ``.prom``.
 
-    Raises OptionError for any other target or an unavailable port, and WriteError if the file
-    cannot be written.
+    ``as_text`` formats statistics, and ``first`` are those before the first update. Raises
+    OptionError for any other target or an unavailable port, and WriteError if the file cannot be
+    written.
     """
     endpoint = _ENDPOINT.fullmatch(target)
     if endpoint is not None:

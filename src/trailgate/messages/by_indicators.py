@@ -165,7 +165,8 @@ def _check_bounds(
 ) -> None:
     """Add a problem for each operation that begins inside a transaction, or continues outside of one.
 
-    All later operations in the same unit are bad too.
+    All later operations in the same unit are bad too. `unit` is the unit of each message, and
+    `unended` marks the operations before which a transaction lacks its end: these are good.
     """
     unit_of = unit[raw.message]
     rows = np.flatnonzero((followed.faults != 0) & ~unended)
@@ -230,7 +231,10 @@ def _check_ends(
     bad: ProblemCollector,
     state: TransactionState,
 ) -> None:
-    """Add a problem to each unit whose transaction is still open when the next unit begins."""
+    """Add a problem to each unit whose transaction is still open when the next unit begins.
+
+    `unended` marks the operations that begin these next units.
+    """
     for row in np.flatnonzero(unended).tolist():
         before = int(raw.message[row - 1]) if row else -1
         if state.broken and (not row or unit[before] == 0):

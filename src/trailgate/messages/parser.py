@@ -312,7 +312,11 @@ class MessageParser:
     def _codes(
         self, sources: MetadataValues, source: ValueSource, meanings: Mapping[bytes, str], what: str
     ) -> Octets:
-        """Return each record's operation type or transaction indicator as the byte of its letter, such as ord("I")."""
+        """Return the operation type or transaction indicator of each record as a byte: ord("I").
+
+        `meanings` maps the codes in messages to letters, and `what` is "optype" or "txind". Raises
+        BadMessagesError for the messages with an unknown code.
+        """
         codes, values = sources.codes(source, what)
         # The letter of each distinct value, or 0 if the value has no meaning.
         letters = np.zeros(max(1, len(values)), np.uint8)
@@ -357,9 +361,10 @@ class MessageParser:
     ) -> Iterator[ChangeBlock]:
         """Yield the captured operations in blocks of one table, operation type and layout.
 
-        `rows` are the records of captured tables, and a block's `order` are record numbers. Inserts
-        and updates share a block if both have only after images. For `excluded` see
-        `RawOperations`. Raises BadMessagesError after the last block.
+        `rows` are the records of captured tables, `table_of` is the index of each record's table in
+        `known`, and a block's `order` are record numbers. Inserts and updates share a block if both
+        have only after images. For `excluded` see `RawOperations`. Raises BadMessagesError after
+        the last block.
         """
         if not len(rows):
             return

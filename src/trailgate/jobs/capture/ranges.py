@@ -559,7 +559,10 @@ class RangeCapture:
         )
 
     def _quarantine_bad(self, batch: OwnedBatch, bad: Problems, unit: Longs) -> Mask:
-        """Quarantine all messages of bad units. Return a mask of the messages in good units."""
+        """Quarantine all messages of bad units. Return a mask of the messages in good units.
+
+        `bad` are the problems of a batch's bad messages, and `unit` is the unit of each message.
+        """
         if not len(bad) and self._unit.reason is None:
             self._bad_units = NO_BAD_UNITS
             return np.ones(len(unit), bool)

@@ -116,7 +116,7 @@ class TableDraft:
 
 
 def begin_draft(count: int, what: str, parser: str) -> PropertiesDraft:
-    """Begin a draft for `count` JSON messages of the form `what`, for example "operations"."""
+    """Begin a draft for ``count`` JSON messages of the form ``what``, for example "operations"."""
     draft = PropertiesDraft()
     draft.note(f"Proposed from {count_noun(count, 'message')}: {what}. Check each line.")
     draft.put("parser.type", parser)
@@ -142,7 +142,7 @@ def take_first_for_key(
 ) -> None:
     """Mark the first column of each proposed table as its key, if all its sample rows have a value.
 
-    `rows` are pairs of a table's name and a row.
+    ``rows`` are pairs of a table's name and a row.
     """
     for name, table in tables.items():
         first = next(iter(table.sizes), "")
@@ -154,7 +154,7 @@ def take_first_for_key(
 def put_only_table(draft: PropertiesDraft, names: Sequence[str]) -> None:
     """Add the only table as a literal, because no JSON member has SCHEMA.TABLE.
 
-    Raises DecodeError if there are several tables.
+    ``names`` has the table of each sample row. Raises DecodeError if there are several tables.
     """
     tables = sorted(set(names))
     if len(tables) > 1:
