@@ -1,7 +1,8 @@
 """A batch of messages: all bodies in one buffer, headers as an Arrow map, positions as arrays.
 
 Files, brokers and Spark produce `MessageBatch`es, and every parser reads them. Received messages
-first have the Arrow schema `RECEIVED`; `as_messages` converts them.
+first have the Arrow schema `RECEIVED`; `as_messages` converts them. `messages_from` builds a batch
+from a list of bodies.
 
 Two protocols are for formats with special needs. A `WaitingFormat` holds messages back until later
 ones complete them, for example with the rest of a large object. A `MessageCutter` cuts a message
@@ -14,7 +15,7 @@ import codecs
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Final, NamedTuple, Protocol, overload, runtime_checkable
+from typing import Any, Final, NamedTuple, Protocol, overload, runtime_checkable
 
 import numpy as np
 import pyarrow as pa
@@ -361,6 +362,41 @@ def as_messages(
     rows = np.flatnonzero(np.asarray(faults.is_valid()))
     return messages, tuple(
         Problem(at, DecodeError(faults[at].as_py(), hint=FAULT_HINT)) for at in rows.tolist()
+    )
+
+
+def _raw_body(body: Any, number: int) -> bytes:
+    if isinstance(body, bytes | bytearray | memoryview | pa.Buffer):
+        return bytes(body)
+    if not isinstance(body, str):
+        problem = f"body {number} is {type(body).__name__}, neither text nor bytes"
+        raise OptionError(problem)
+    try:
+        return body.encode()
+    except UnicodeEncodeError:
+        raise OptionError(f"body {number} is not Unicode text: {body!r}") from None
+
+
+def messages_from(bodies: Iterable[bytes | str], source: str = "messages") -> MessageBatch:
+    """Build a batch of messages, which can be parsed, from a list of bodies.
+
+    Each body counts as one file, numbered from 0. Raises OptionError if a body is neither text nor
+    bytes.
+    """
+    # A single string would be iterated character by character.
+    if isinstance(bodies, str | bytes | Mapping) or not isinstance(bodies, Iterable):
+        raise OptionError(f"bodies must be a list of strings or bytes, not {type(bodies).__name__}")
+    raw = [_raw_body(body, number) for number, body in enumerate(bodies, 1)]
+    bounds = np.zeros(len(raw) + 1, np.int64)
+    np.cumsum([len(body) for body in raw], out=bounds[1:])
+    return MessageBatch(
+        data=pa.py_buffer(b"".join(raw)),
+        starts=bounds[:-1],
+        ends=bounds[1:],
+        files=np.arange(len(raw), dtype=np.int64),
+        offsets=np.zeros(len(raw), np.int64),
+        headers=None,
+        source=source,
     )
 
 

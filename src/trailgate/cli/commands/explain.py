@@ -34,7 +34,8 @@ def command(
     """Show which rules match in an XML message, and the values that they find."""
     from trailgate.formats.xml.coverage import explain_message
     from trailgate.formats.xml.options import XmlOptions
-    from trailgate.jobs.capture.loading import load_with_notes, messages_from
+    from trailgate.jobs.capture.loading import load_with_notes
+    from trailgate.messages.messages import messages_from
 
     capture = load_with_notes(properties).capture
     if not isinstance(capture.options, XmlOptions):

@@ -11,12 +11,9 @@ from __future__ import annotations
 import os
 import time
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
-
-import numpy as np
-import pyarrow as pa
 
 from trailgate.capture.capture import Capture
 from trailgate.capture.formats import parser_of, parser_row
@@ -301,38 +298,3 @@ def _missing(path: PathLike, subject: str, base: str | None) -> OptionError:
     hint += "" if not hint else "the working folder" if base is None else "the base"
     reason = "is a folder" if address_exists(place) else "does not exist"
     return OptionError(f"the {subject} file {reason}", where=Where(source=str(path)), hint=hint)
-
-
-def _raw_body(body: Any, number: int) -> bytes:
-    if isinstance(body, bytes | bytearray | memoryview | pa.Buffer):
-        return bytes(body)
-    if not isinstance(body, str):
-        problem = f"body {number} is {type(body).__name__}, neither text nor bytes"
-        raise OptionError(problem)
-    try:
-        return body.encode()
-    except UnicodeEncodeError:
-        raise OptionError(f"body {number} is not Unicode text: {body!r}") from None
-
-
-def messages_from(bodies: Iterable[bytes | str], source: str = "messages") -> MessageBatch:
-    """Build a batch of messages, which can be parsed, from a list of bodies.
-
-    Each body counts as one file, numbered from 0. Raises OptionError if a body is neither text nor
-    bytes.
-    """
-    # A single string would be iterated character by character.
-    if isinstance(bodies, str | bytes | Mapping) or not isinstance(bodies, Iterable):
-        raise OptionError(f"bodies must be a list of strings or bytes, not {type(bodies).__name__}")
-    raw = [_raw_body(body, number) for number, body in enumerate(bodies, 1)]
-    bounds = np.zeros(len(raw) + 1, np.int64)
-    np.cumsum([len(body) for body in raw], out=bounds[1:])
-    return MessageBatch(
-        data=pa.py_buffer(b"".join(raw)),
-        starts=bounds[:-1],
-        ends=bounds[1:],
-        files=np.arange(len(raw), dtype=np.int64),
-        offsets=np.zeros(len(raw), np.int64),
-        headers=None,
-        source=source,
-    )

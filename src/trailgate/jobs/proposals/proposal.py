@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from trailgate.errors import DecodeError, TrailgateError
-from trailgate.jobs.capture.loading import infer_from, messages_from
+from trailgate.jobs.capture.loading import infer_from
 from trailgate.jobs.proposals.delimited import propose_delimited
 from trailgate.jobs.proposals.drafts import FILL_IN, PropertiesDraft, set_up_capture
 from trailgate.jobs.proposals.json import propose_json
@@ -23,7 +23,7 @@ from trailgate.jobs.proposals.publications import (
     propose_xml_publications,
 )
 from trailgate.jobs.proposals.xml import propose_xml
-from trailgate.messages.messages import MessageBatch
+from trailgate.messages.messages import MessageBatch, messages_from
 from trailgate.storage.files.file_search import Addresses
 from trailgate.storage.reading.message_files import find_messages, join_messages, read_messages
 
