@@ -159,7 +159,7 @@ def _serve(host: str, port: int, endpoint: MetricsOutput[S]) -> Iterator[None]:
             self.wfile.write(body)
 
         def log_message(self, *_: object) -> None:
-            """Do not log requests."""
+            """Do not log the requests for metrics."""
 
     try:
         server = ThreadingHTTPServer((host, port), Handler)

@@ -152,7 +152,7 @@ class RecordGroups:
 
     @property
     def first_row(self) -> int:
-        """The first record of the first group, or the number of records if no group begins."""
+        """The row of the chunk's first group, or the number of records if no group begins."""
         return int(self.firsts[0]) if len(self.firsts) else len(self.reason)
 
     def why(self, row: int) -> str:

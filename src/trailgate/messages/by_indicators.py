@@ -87,7 +87,7 @@ def begin_rows(opens: Mask) -> Longs | None:
 
 
 def first_values(values: pa.Array, begin: Longs | None, before: str | None) -> pa.Array:
-    """Replace each value by the value of its transaction's first operation.
+    """Replace each operation's value, such as an id, by that of its transaction's first operation.
 
     `begin` is the result of `begin_rows`. `before` is the value for the transaction that is open
     before the first operation.

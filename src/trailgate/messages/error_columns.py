@@ -249,7 +249,7 @@ class _Template:
 
     @property
     def separators(self) -> tuple[str, ...]:
-        """Return the separators before the next part of the place, such as " (" or ", ".
+        """Return the separators before the next part of an error's place: " (" or ", ".
 
         There are two if `begun` is a mask: the second one is for the rows in the mask.
         """

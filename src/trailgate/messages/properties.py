@@ -368,7 +368,7 @@ class DefinitionFiles(Protocol):
     """The interface by which properties read the definition files that they name."""
 
     def chosen(self, path: str) -> str:
-        """Return the definitions file that properties name, `path`, or the one to read instead."""
+        """Return the definitions file to read, if the properties name the file `path`."""
         ...
 
     def sourcedefs(self, path: str) -> Definitions:

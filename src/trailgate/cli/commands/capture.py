@@ -175,9 +175,10 @@ def _use_captured(arguments: CaptureArguments, prefix: str) -> None:
 
 
 def _receive(loaded: LoadedCapture, arguments: CaptureArguments, address: BrokerAddress) -> None:
-    """Capture the messages of a broker into a trail, until there is a reason to stop.
+    """Capture the messages of a broker into a trail.
 
-    Raises Exit if most messages are bad.
+    With ``--follow`` until the capture is stopped, otherwise until no message is left. Raises Exit
+    if most messages are bad.
     """
     from trailgate.live.commands.output import LiveOutput, print_live
     from trailgate.live.files.journal import JournalOptions
