@@ -166,7 +166,7 @@ def _log_compiling() -> None:
 
 
 def run(arguments: list[str]) -> int:
-    """Run a command line and return its exit code. An error is printed as one line on stderr."""
+    """Run a command line and return its exit code. An error is printed without a traceback."""
     try:
         _check_text(arguments)
         if not arguments and not _complete():

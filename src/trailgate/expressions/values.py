@@ -134,7 +134,7 @@ class EvaluationScope(Protocol):
 
     @property
     def environment(self) -> GetenvValues:
-        """The values of @GETENV."""
+        """The values of @GETENV and @DATENOW that do not come from the operations."""
         ...
 
     def value(self, node: Node) -> Value:

@@ -405,7 +405,7 @@ class PropertyReader:
         return self.properties.error(problem, self.entry(name), hint)
 
     def missing_error(self, name: str) -> OptionError:
-        """Create the error of a missing property."""
+        """Create the error that a required property of the parser is missing."""
         return self.properties.error(f"{self.parser}.{name} is required")
 
     def required(self, name: str, parse: Callable[[str], T]) -> T:

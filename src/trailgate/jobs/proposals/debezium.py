@@ -145,7 +145,7 @@ def _note_untyped(draft: PropertiesDraft) -> None:
 def propose_event_rows(objects: Sequence[JsonObject], count: int) -> str:
     """Draft the properties that capture flattened events of Debezium, from sample messages.
 
-    The transformation ExtractNewRecordState makes such rows.
+    The transformation ExtractNewRecordState flattens events to rows.
     """
     draft = begin_draft(
         count, "rows that ExtractNewRecordState has made of Debezium's events", "debezium"
