@@ -39,13 +39,13 @@ if TYPE_CHECKING:
     from trailgate.capture.capture import Capture, Parsed
     from trailgate.expressions.selection import CaptureRules
     from trailgate.jobs.capture.job import capture_files
-    from trailgate.jobs.capture.loading import load_capture, messages_from
+    from trailgate.jobs.capture.loading import load_capture
     from trailgate.jobs.capture.plan import CaptureSummary
     from trailgate.jobs.redacting import RedactSummary, redact_trail
     from trailgate.mainframe.jobs.reading import read_records
     from trailgate.mainframe.jobs.verifying import RecordsReport, verify_records
     from trailgate.mainframe.jobs.writing import write_records
-    from trailgate.messages.messages import MessageBatch
+    from trailgate.messages.messages import MessageBatch, messages_from
     from trailgate.messages.problems import Problem
     from trailgate.messages.units import TransactionState
     from trailgate.model.changes import ChangeBatch
@@ -152,7 +152,7 @@ _MODULES = MappingProxyType(
         "capture_files": "trailgate.jobs.capture.job",
         "find_trail": "trailgate.storage.files.trail_files",
         "load_capture": "trailgate.jobs.capture.loading",
-        "messages_from": "trailgate.jobs.capture.loading",
+        "messages_from": "trailgate.messages.messages",
         "publish_trail": "trailgate.publish.job",
         "RedactSummary": "trailgate.jobs.redacting",
         "redact_trail": "trailgate.jobs.redacting",

@@ -47,7 +47,7 @@ Item = TypeVar("Item")
 
 
 def instance(*types: type) -> Callable[[Any], Any]:
-    """Return a function that returns values of ``types`` unchanged, and raises ValueError for others.
+    """Return a check for option values: values of ``types`` are returned, others raise ValueError.
 
     A bool does not count as an int.
     """
@@ -88,7 +88,10 @@ class Flag(NamedTuple):
 
 
 class Option(NamedTuple):
-    """One option, named as in Python. ``default`` is its value if the user does not set it."""
+    """One option, named as in Python. ``default`` is its value if the user does not set it.
+
+    ``meaning`` is its description in the help and the documentation.
+    """
 
     name: str
     kind: OptionType
@@ -97,12 +100,12 @@ class Option(NamedTuple):
 
     @property
     def spelling(self) -> str:
-        """The name in camel case, as Spark spells options: ``from_position`` → ``fromPosition``."""
+        """The option's name as Spark spells it: ``from_position`` becomes ``fromPosition``."""
         first, *rest = self.name.split("_")
         return first + "".join(part.title() for part in rest)
 
     def value(self, given: Any, written: str = "") -> Any:
-        """Parse or check a value. If it is wrong, raises OptionError with the option's name.
+        """Parse the option's value if it is text, otherwise check it. Raises OptionError.
 
         `written` is the name in the error, if it is not `spelling`.
         """
@@ -126,7 +129,7 @@ class FieldOption(Option):
 
     @property
     def spelling(self) -> str:
-        """The name of the field."""
+        """The name of the option's field, unchanged."""
         return self.name
 
 
@@ -154,11 +157,11 @@ class Options:
         return {row.name: row.default for row in self} | values
 
     def knows(self, name: str) -> bool:
-        """Return whether there is an option with this name."""
+        """Return whether the format has an option with this name."""
         return _fold(name) in self.rows
 
     def row(self, name: str) -> Option:
-        """Return the option with this name. It must exist."""
+        """Return the format's option with this name, which must exist."""
         return self.rows[_fold(name)]
 
     def match_names(self, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -266,7 +269,7 @@ def _same(value: Any) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """Return a number of numpy as Python's own, and other values unchanged."""
+    """Convert a number of numpy to Python's own, to check its type. Other values are unchanged."""
     return value.item() if getattr(value, "shape", None) == () else value
 
 
@@ -289,7 +292,7 @@ def _hints_of(function: Callable[..., Any], owners: tuple[type, ...]) -> dict[st
 
 
 def check_items(name: str, items: Iterable[Item], kind: Any) -> tuple[Item, ...]:
-    """Return items as a tuple. Raises OptionError if an item is not an instance of ``kind``.
+    """Return the items of an argument as a tuple. Raises OptionError if one is not a ``kind``.
 
     ``kind`` is a type or a union of types. ``name`` is the name of the list in the error.
     """
@@ -311,7 +314,7 @@ class NamedValues(Enum):
 
 
 def _is_of(value: Any, hint: Any) -> bool:
-    """Return whether a value is an instance of a type. The items of a container are not checked."""
+    """Return whether a value has an annotated type. The items of a container are not checked."""
     hint = _resolve_alias(hint)
     origin, inside = get_origin(hint), get_args(hint)
     if hint is Any or isinstance(hint, str | TypeVar) or value is hint:
@@ -355,7 +358,7 @@ def _has_literal(hint: Any) -> bool:
 
 
 def _words(hint: Any) -> str:
-    """Return the name of a type for an error, such as "str or None"."""
+    """Return the name of an annotated type for an error, such as "str or None"."""
     hint = _resolve_alias(hint)
     if get_origin(hint) is Literal:
         return " or ".join(map(repr, get_args(hint)))
@@ -367,7 +370,7 @@ def _words(hint: Any) -> str:
 
 
 def _shown(value: Any) -> str:
-    """Return a value as text for one line of an error: a short literal, or only the type's name."""
+    """Format a wrong argument for one line of an error: as a literal, or only the type's name."""
     # Python refuses to print numbers of more than 4,300 digits.
     if isinstance(value, int) and value.bit_length() > 64:
         return f"a number of {value.bit_length()} bits"
@@ -429,12 +432,12 @@ def _count(text: str) -> int:
 
 
 def split_names(text: str) -> tuple[str, ...]:
-    """Split a comma-separated list into names."""
+    """Split an option's comma-separated list into names. Empty ones are skipped."""
     return tuple(name.strip() for name in text.split(",") if name.strip())
 
 
 def _check_names(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Return names unchanged. Raises OptionError if the list or a name in it is empty.
+    """Check an option's list of names, and return it. Raises OptionError if it or a name is empty.
 
     It would be unclear whether an empty list selects nothing or everything.
     """

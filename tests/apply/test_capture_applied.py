@@ -20,7 +20,7 @@ from oracles.apply_naive import COLUMNS, Operation, Source
 from received_messages import ListFeed
 from trailgate import verify_tables
 from trailgate.apply.jobs.writing import BatchWriter
-from trailgate.cli import applied_beside as beside_capture
+from trailgate.cli import companion_apply
 from trailgate.cli.main import run
 from trailgate.jobs.capture.loading import load_capture
 from trailgate.live.commands.output import LiveOutput, print_live
@@ -120,7 +120,7 @@ class Capturing:
         with (
             TrailAppender(self.prefix, tables, LIVE.append) as appender,
             closing(ListFeed(bodies, sizes)) as feed,
-            beside_capture.apply_beside(self.prefix, self.to, output) as beside,
+            companion_apply.apply_beside(self.prefix, self.to, output) as beside,
         ):
             live = LiveCapture(self.capture, feed, appender, self.prefix, LIVE)
             print_live(live, output, [beside])
@@ -158,7 +158,7 @@ def test_a_live_capture_applies_each_message_once(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is stopped between messages, and killed at its commits."""
-    monkeypatch.setattr(beside_capture, "PAUSE", 0.0)
+    monkeypatch.setattr(companion_apply, "PAUSE", 0.0)
     address, rows = TARGETS[name]
     kills = number = 0
     # One example may have no kill, by chance.

@@ -37,7 +37,7 @@ from trailgate.apply.targets.delta_errors import SIGNS as OF_DELTA
 from trailgate.apply.targets.duckdb import SIGNS as OF_DUCKDB
 from trailgate.apply.targets.faults import SQLSTATES, find_fault, find_sqlstate_fault
 from trailgate.apply.targets.target import AppliedPosition
-from trailgate.cli.applied_beside import CompanionApply
+from trailgate.cli.companion_apply import CompanionApply
 from trailgate.cli.main import run
 from trailgate.jobs.retries import LOG, Retries, call_with_retries
 from trailgate.live.commands.output import LiveOutput
@@ -329,7 +329,7 @@ def beside(folder: Path) -> CompanionApply:
 def test_a_live_capture_goes_on_while_its_tables_are_locked(
     folder: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("trailgate.cli.applied_beside.PAUSE", 0.0)
+    monkeypatch.setattr("trailgate.cli.companion_apply.PAUSE", 0.0)
     apply = beside(folder)
     write_log(folder / "ot", inserts(1, 4))
     apply.published(True)

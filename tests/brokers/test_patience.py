@@ -42,21 +42,21 @@ def test_a_broker_is_tried_for_as_long_as_it_was_not_reached(
         for step, seconds in steps:
             now += seconds
             if step == "reached":
-                tried.note_answer()
+                tried.record_answer()
                 reached, end = True, math.inf
                 continue
             if reached and not lasting:
                 end = min(end, now + 30)
             if now > end:
                 with pytest.raises(BrokerError):
-                    tried.note_failure(BrokerError("x"))
+                    tried.record_failure(BrokerError("x"))
                 return
-            tried.note_failure(BrokerError("x"))
+            tried.record_failure(BrokerError("x"))
 
 
 def test_a_refused_request_is_not_retried() -> None:
     with pytest.raises(BrokerRefusedError):
-        Backoff().note_failure(BrokerRefusedError("x"))
+        Backoff().record_failure(BrokerRefusedError("x"))
 
 
 @pytest.mark.parametrize("scheme", one_of(["stomp", "amqp", "kafka"], "nothing answers"))
@@ -98,9 +98,9 @@ def test_a_protocol_with_a_mistake_is_not_taken_for_a_file(place: LivePlace) -> 
 def test_a_lost_connection_is_followed_by_a_pause() -> None:
     """A broker needs it to put the messages of a lost consumer back, also if it knows of the loss."""
     tried = Backoff(first=30.0)
-    tried.note_answer()
+    tried.record_answer()
     before = time.monotonic()
-    tried.note_loss(0.0)
+    tried.record_loss(0.0)
 
     assert tried.due >= before + 30.0
     assert not tried.is_due(before)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from trailgate.errors import DecodeError
-from trailgate.jobs.capture.loading import messages_from
+from trailgate.messages.messages import messages_from
 from trailgate.jobs.proposals.drafts import set_up_capture
 from trailgate.jobs.proposals.proposal import propose
 

@@ -14,7 +14,7 @@ import trailgate
 from laws import examples
 from trailgate.cli.main import run
 from trailgate.errors import TrailgateError
-from trailgate.jobs.capture.loading import messages_from
+from trailgate.messages.messages import messages_from
 from trailgate.jobs.proposals import proposal
 from trailgate.jobs.proposals.drafts import FILL_IN, date_format, set_up_capture
 

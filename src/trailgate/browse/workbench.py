@@ -31,9 +31,8 @@ from trailgate.definitions.defgen import read_sourcedefs
 from trailgate.errors import DefinitionError, OptionError, StorageError, TrailgateError, Where
 from trailgate.expressions.selection import CaptureRules
 from trailgate.formats.xml.options import XmlOptions
-from trailgate.jobs.capture.loading import messages_from
 from trailgate.jobs.proposals import propose
-from trailgate.messages.messages import MessageBatch
+from trailgate.messages.messages import MessageBatch, messages_from
 from trailgate.messages.properties import Properties, parse_properties
 from trailgate.messages.property_rows import PropertyType
 from trailgate.messages.property_table import find_property as property_row

@@ -90,7 +90,7 @@ def isolate_bad(
     bad.add(*alone.first_of_each())
     numbers, errors = bad.first_of_each()
     errors = _with_first_records(parser, messages, numbers, errors)
-    return parts, Problems.at(numbers, errors, parser.ids_of(messages.only(numbers)))
+    return parts, Problems.of_columns(numbers, errors, parser.ids_of(messages.only(numbers)))
 
 
 def _with_first_records(

@@ -78,7 +78,7 @@ def is_bad(summary: CaptureSummary, max_bad: int | None, *, stop: bool) -> bool:
     """Return whether a capture found so many bad messages that its exit code must not be 0.
 
     This is the case if most messages are bad, or if a dry run found more bad messages than a real
-    run would accept. These are ``max_bad`` messages, or none if that is None and ``stop`` is set.
+    run would accept: more than ``max_bad``, or if that is None and ``stop`` is set, any.
     """
     # A real run with --on-error stop would stop at the first bad message.
     most = 0 if stop and max_bad is None else max_bad
@@ -87,7 +87,7 @@ def is_bad(summary: CaptureSummary, max_bad: int | None, *, stop: bool) -> bool:
 
 
 def _problem(problem: Mapping[str, Any]) -> str:
-    """Format a bad message: its place, the value, the problem and a hint."""
+    """Format a bad message of a dry run: its location, the value, the problem and a hint."""
     parts = [str(problem.get("source", ""))]
     for name, word in PLACES.items():
         if name in problem:
@@ -99,7 +99,7 @@ def _problem(problem: Mapping[str, Any]) -> str:
 
 
 def _print_reasons(reasons: Mapping[str, int]) -> None:
-    """Print how many messages are bad for each reason. Long reasons are folded between words."""
+    """Print how many messages of a capture are bad for each reason. Long reasons are folded."""
     rows = [("bad", "reason"), *((f"{count:,}", text) for text, count in reasons.items())]
     size = max(len(count) for count, _ in rows)
     for count, text in rows:
@@ -134,7 +134,7 @@ def _sentences(summary: CaptureSummary) -> Iterator[str]:
 
 
 def _bad_messages(summary: CaptureSummary) -> str:
-    """Return the number of bad messages, and the total number if most are bad.
+    """Return the number of bad messages of a capture in words, with the total if most are bad.
 
     In that case a wrong property is the likely reason.
     """

@@ -158,7 +158,7 @@ def _open_closed() -> None:
 
 
 def _log_compiling() -> None:
-    """Print log messages about compiling kernels to stderr, because it takes seconds at first use."""
+    """Print log messages about compiling kernels to stderr, because compiling takes seconds."""
     log = logging.getLogger("trailgate.columnar.compiling")
     log.setLevel(logging.INFO)
     log.addHandler(logging.StreamHandler())
@@ -166,7 +166,7 @@ def _log_compiling() -> None:
 
 
 def run(arguments: list[str]) -> int:
-    """Run a command line and return its exit code. An error is printed as one line on stderr."""
+    """Run a command line and return its exit code. An error is printed without a traceback."""
     try:
         _check_text(arguments)
         if not arguments and not _complete():
@@ -242,7 +242,7 @@ def program_for(arguments: list[str]) -> Any:
 
     @program.callback(context_settings=HELP)
     def options(*, version: bool = version) -> None:
-        """Process the options before a command."""
+        """Process the options of the program itself, before the command: ``--version``."""
 
     made: Any = typer.main.get_command(program)
     for command in (made, *made.commands.values()):
@@ -262,7 +262,7 @@ def program_for(arguments: list[str]) -> Any:
 
 
 def _no_type(ctx: object) -> None:
-    """Return an empty type name for the help."""
+    """Return an empty type name for the help of an argument, in place of ``<str>``."""
 
 
 def _program(arguments: list[str]) -> Callable[..., object]:
@@ -290,7 +290,7 @@ def _program(arguments: list[str]) -> Callable[..., object]:
 
 
 def _usage_problem(error: Any) -> str:
-    """Return the problem with the arguments, including the wrong value."""
+    """Return the text of a usage error of typer, with our words for the wrong value."""
     # typer's text contains pydantic's message, which is replaced by ours
     problem: str = error.format_message().rstrip(".")
     faults: list[Any] = getattr(error.__cause__, "errors", list)()
@@ -303,7 +303,7 @@ def _usage_problem(error: Any) -> str:
 
 
 def _rename(arguments: list[str], aliases: Mapping[str, str]) -> list[str]:
-    """Replace former names of options by their current names."""
+    """Replace former names of options (``aliases``) by their current names in the command line."""
     # words after -- are not options
     end = arguments.index("--") if "--" in arguments else len(arguments)
     parts = [argument.partition("=") for argument in arguments[:end]]
@@ -325,9 +325,10 @@ def import_command(name: str) -> Any:
 
 
 def _import(name: str) -> tuple[Callable[..., object], str]:
-    """Import a command.
+    """Import a command of the program.
 
-    Returns its function, and the end of its help: exit codes and examples.
+    Returns its function, which ignores a closed pipe, and the end of its help: exit codes and
+    examples.
     """
     module = import_command(name)
     function: Callable[..., object] = module.command
@@ -347,7 +348,7 @@ def _import(name: str) -> tuple[Callable[..., object], str]:
 
 
 def _stub() -> None:
-    """Stand for a command that is only listed."""
+    """Stand for a command that the program's help only lists; it is never called."""
 
 
 def _version(*, asked: bool) -> None:

@@ -18,12 +18,12 @@ _LEAST: Final = 20  # columns: no word of the help is longer than this, apart fr
 
 
 def print_narrow_help(command: Any, width: int) -> None:
-    """Let a command and its subcommands print their help in ``width`` columns. The command is changed."""
+    """Change a command and its subcommands so that they print their help in ``width`` columns."""
     context: Any = command.context_class
     formatter: Any = context.formatter_class
 
     class NarrowFormatter(formatter):  # type: ignore[misc]  # of typer's own copy of Click, or of Click
-        """Writes definitions below each other, and keeps the line breaks of a text."""
+        """Formats the help of a command: options below each other, and lines of text unchanged."""
 
         def write_dl(self, rows: Any, col_max: int = 30, col_spacing: int = 2) -> None:
             """Write a list of options or commands, each with its meaning below."""

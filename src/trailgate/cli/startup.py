@@ -48,7 +48,7 @@ def hide_pandas() -> None:
 
 
 def shorten_compute_help() -> None:
-    """Import pyarrow.compute without parsing docstrings. Only for the program itself.
+    """Keep pyarrow.compute from parsing docstrings at its import. Only for the program itself.
 
     Parsing takes half of the import's time: 109 classes of options have a docstring, and the
     docstrings of functions repeat it. Only ``help(pyarrow.compute.take)`` shows them.
@@ -94,7 +94,10 @@ def convert_without_pydantic(parameter: Any) -> None:
 
 
 class _Conversion:
-    """Converts a parameter's value if it has the usual form, and otherwise calls typer."""
+    """Converts the value of a parameter if it has the usual form, and otherwise calls typer.
+
+    ``descriptor`` is typer's description of the parameter, and ``of_typer`` returns its conversion.
+    """
 
     def __init__(self, descriptor: Any, of_typer: Callable[[], Any]) -> None:
         annotation = descriptor.annotation
@@ -107,7 +110,7 @@ class _Conversion:
         self._of_typer = of_typer
 
     def coerce(self, value: Any, param: Any, ctx: Any) -> Any:
-        """Return the converted value. Raises typer's errors for a value of the wrong form."""
+        """Convert a parameter's value. Raises typer's errors for a value of the wrong form."""
         if value is None:
             return () if param.multiple or param.nargs == -1 else None
         if self._convert is not None:
@@ -140,7 +143,7 @@ def _list_of_text(value: Any, descriptor: Any) -> list[str] | None:
 
 
 def _path(value: Any, descriptor: Any) -> Path | None:
-    """Convert a text to a path, or return None if typer must do it.
+    """Convert a parameter's text to a path, or return None if typer must do it.
 
     That is the case if the parameter requires more checks than typer's default, which is that an
     existing file can be read, or if this check fails.

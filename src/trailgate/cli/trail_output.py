@@ -1,4 +1,4 @@
-"""Format operations and records of a trail as rows of a table."""
+"""Format operations and records of a trail as rows of a table, for ``trailgate show``."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _operation(row: Row, paint: Paint) -> TableRow:
 
 
 def _wide_operation(row: Row, paint: Paint) -> TableRow:
-    """Format an operation with all of its facts."""
+    """Format an operation of a trail with its CSN, owner, name and tokens (``--wide``)."""
     head, data = _operation(row, paint)
     more = [_name(name, row[name], paint) for name in ("csn", "tx_owner", "tx_name") if row[name]]
     tokens = [_name(f"@{key}", value, paint) for key, value in (row["tokens"] or {}).items()]
@@ -55,7 +55,7 @@ def _wide_operation(row: Row, paint: Paint) -> TableRow:
 
 
 def _change(before: Values, after: Values, paint: Paint) -> Iterator[PaintedText]:
-    """Yield columns as ``NAME=value``, or ``NAME=old -> new`` if both images have them."""
+    """Yield an operation's columns as ``NAME=value``, or ``NAME=old -> new`` if they differ."""
     for name in dict.fromkeys([*after, *before]):
         label = paint(f"{name}=", "dim")
         if name not in after:
@@ -83,7 +83,7 @@ def _record(row: Row, paint: Paint) -> TableRow:
 
 
 def _wide_record(row: Row, paint: Paint) -> TableRow:
-    """Format a record with its complete header and data."""
+    """Format a trail record with its complete header and data (``--wide``)."""
     shown = {*_RECORD_HEAD, *_CONTENTS}
     rest = (name for name, value in row.items() if name not in shown and value is not None)
     header = [_name(name, row[name], paint) for name in rest]
@@ -104,7 +104,7 @@ def _record_head(row: Row) -> list[PaintedText]:
 
 
 def _contents(row: Row, paint: Paint, shown: int | None) -> Iterator[PaintedText]:
-    """Yield the contents of a record: a problem first, then its tokens, then its data in hex.
+    """Yield the contents of a trail record: a problem first, then its tokens, then its data in hex.
 
     At most ``shown`` hex digits of the data are shown (None: all).
     """

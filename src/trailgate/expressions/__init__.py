@@ -1,1 +1,1 @@
-"""Evaluate conditions and values of parameter files for complete columns."""
+"""Parse and evaluate the expressions of parameter files, such as FILTER, for whole columns."""

@@ -1,4 +1,4 @@
-"""Exact arithmetic on numbers: sums, differences, products, and remainders of integers.
+"""Exact arithmetic in expressions: sums, differences, products, and remainders of integers.
 
 A number has at most 17 digits, as the manual states for @COMPUTE. The manual does not state how
 many digits a quotient has, so division is not supported.
@@ -40,7 +40,10 @@ def compute(sign: str, left: Value, right: Value, rows: int) -> Value:
 
 
 def _decimals(value: Value, rows: int) -> pa.Array:
-    """Return a value as decimals, with the scale of its longest fraction."""
+    """Convert an operand to decimals, one per row, with the scale of its longest fraction.
+
+    Raises OptionError if it is not a number, or has too many digits.
+    """
     if value.kind not in (ExpressionValueType.NUMBER, ExpressionValueType.LITERAL):
         name = value.kind.value if value.column is None else f"the column {value.column.name}"
         raise OptionError(f"{name} is not a number")
@@ -62,7 +65,10 @@ def _decimals(value: Value, rows: int) -> pa.Array:
 
 
 def _check_digits(text: pa.Array, what: str) -> None:
-    """Raise OptionError if a number has too many digits. ``what`` names it in the error."""
+    """Raise OptionError if a number in an expression has too many digits.
+
+    ``what`` names it in the error: "a number" or "a result".
+    """
     digits = pc.utf8_length(pc.replace_substring_regex(text, _LEFT_OUT, ""))
     longest = pc.max(digits).as_py() or 0
     if longest > DIGITS:

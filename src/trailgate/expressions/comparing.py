@@ -1,4 +1,4 @@
-"""Compare two values: numbers exactly, text as text, dates as dates.
+"""Compare two values in expressions: numbers exactly, text as text, dates as dates.
 
 ``_PAIRS`` contains for each pair of types a function that converts both values to one Arrow type. A
 literal is first converted to the type of the other value: in ``PRICE > '9.5'`` it becomes a number.
@@ -42,7 +42,7 @@ Pair = tuple[Data, Data]
 
 
 def compare_values(sign: str, left: Value, right: Value) -> Data:
-    """Compare the values of two expressions.
+    """Compare the values of two expressions by a sign such as ``<=``, for each row.
 
     The result is NULL if either is NULL. Raises OptionError if their types cannot be compared.
     """
@@ -114,7 +114,7 @@ _LITERALS: Final[Mapping[ExpressionValueType, Callable[[str, Value], Value]]] = 
 
 
 def _strings(left: Value, right: Value) -> Pair:
-    """Return both values as text. If one is a fixed-length column, trailing blanks are ignored."""
+    """Prepare two texts for comparison. If one is a fixed-length column, remove trailing blanks."""
     # CHAR columns are padded, so 'AB' equals 'AB   '.
     fixed = any(v.column is not None and v.column.type_row.fixed for v in (left, right))
     if not fixed:
@@ -127,7 +127,7 @@ def _plain(left: Value, right: Value) -> Pair:
 
 
 def _datetimes(left: Value, right: Value) -> Pair:
-    """Return both values as ISO text of equal length.
+    """Prepare two dates or times for comparison: as ISO text of equal length.
 
     The shorter value is extended, for example a date by the time 00:00:00.
     """
@@ -136,7 +136,7 @@ def _datetimes(left: Value, right: Value) -> Pair:
 
 
 def _width(value: Value) -> int:
-    """Return the length of the values, which is the same for all, or 0 if all are NULL."""
+    """Return the length of a date's or time's text, equal in all rows, or 0 if all are NULL."""
     sample = value.data if isinstance(value.data, pa.Scalar) else _first(value.data)
     return len(sample.as_py() or "")
 
@@ -154,7 +154,7 @@ def _first(values: pa.Array) -> pa.Scalar:
 
 
 def _numbers(left: Value, right: Value) -> Pair:
-    """Return both values as numbers of one type that represents both exactly.
+    """Prepare two numbers for comparison: convert them to a type that represents both exactly.
 
     This is the column's type if one value is a constant that fits it, or the type that both have;
     otherwise a decimal with 38 digits on each side of the point.
@@ -171,7 +171,10 @@ def _numbers(left: Value, right: Value) -> Pair:
 
 
 def _decimal(value: Value) -> Decimal | None:
-    """Return a constant as a Decimal, or None for NULL. Raises OptionError if it has too many digits."""
+    """Convert a compared constant to a Decimal, or None for NULL.
+
+    Raises OptionError if it has more than 38 digits on a side of the point.
+    """
     plain = value.data.as_py()
     if plain is None:
         return None
@@ -186,7 +189,7 @@ def _decimal(value: Value) -> Decimal | None:
 
 
 def _fit(constant: Value, data_type: pa.DataType) -> pa.Scalar | None:
-    """Return a constant in a column's type, or None if digits would be lost."""
+    """Convert a compared constant to a column's type, or return None if digits would be lost."""
     number = _decimal(constant)
     if number is None:
         return pa.scalar(None, data_type)
@@ -203,7 +206,7 @@ def _fit(constant: Value, data_type: pa.DataType) -> pa.Scalar | None:
 
 
 def _wide(value: Value) -> Data:
-    """Return numbers as decimals with 38 digits on each side of the point.
+    """Convert compared numbers to decimals with 38 digits on each side of the point.
 
     Raises DecodeError (for a constant, OptionError) if a number has more.
     """

@@ -52,7 +52,11 @@ _LIMITS: Final = {"HH": 23, "MI": 59, "SS": 59}
 
 
 class DescriptorPart(NamedTuple):
-    """A part of a date descriptor such as YYMMDD: its name, or "" for literal characters."""
+    """A part of a date descriptor such as YYMMDD.
+
+    ``name`` is YY, MM and so on, F for digits of a second, or "" for literal characters. ``text``
+    is the part as written.
+    """
 
     name: str
     text: str
@@ -64,7 +68,11 @@ class DescriptorPart(NamedTuple):
 
 
 def parse_descriptor(text: str, *, is_input: bool) -> tuple[DescriptorPart, ...]:
-    """Split a date descriptor such as YYMMDD into parts. Raises OptionError."""
+    """Split a date descriptor such as YYMMDD into parts.
+
+    With ``is_input``, it describes a text to read, in which DOW cannot occur, and no part twice.
+    Raises OptionError for a descriptor that is not supported.
+    """
     result: list[DescriptorPart] = []
     for word in _NAMES.findall(text):
         if word in REFUSED:
@@ -90,9 +98,11 @@ Parts = dict[str, Longs]
 def read_parts(
     parts: Sequence[DescriptorPart], text: pa.Array
 ) -> tuple[Parts, np.ndarray[Any, Any]]:
-    """Parse dates by a descriptor: return the numbers of its parts by name, and a mask of the NULL rows.
+    """Parse dates by the parts of a descriptor such as YYMMDD, for @DATE.
 
-    Raises OptionError if a text does not match the descriptor.
+    Returns the number of each row by the name of the part, for example ``{"YY": [26], "MM": [1]}``,
+    and a mask of the NULL rows. F is in microseconds. Raises OptionError if a text does not match
+    the descriptor.
     """
     width = sum(part.width for part in parts)
     wrong = pc.fill_null(pc.not_equal(pc.utf8_length(text), width), False)
@@ -124,7 +134,10 @@ def read_parts(
 
 
 def _length_hint(parts: Sequence[DescriptorPart], value: str) -> str:
-    """Return a hint for a value that is longer than its descriptor, or that has too few digits in the fraction of the second."""
+    """Return a hint for a text of @DATE that is longer or shorter than its descriptor, or "".
+
+    A shorter text has a hint only if the descriptor has a fraction of a second.
+    """
     width, form = sum(part.width for part in parts), "".join(part.text for part in parts)
     rest = value[width:]
     if re.fullmatch(r"\.[0-9]+", rest) and len(rest) <= MICROSECONDS + 1:
@@ -149,7 +162,7 @@ def _refuse(
 
 
 def days_of(parts: Parts, shown: pa.Array) -> Longs | None:
-    """Return days since 1970, or None if the parts do not determine a date.
+    """Convert the parts of dates to days since 1970, or None if they do not determine a date.
 
     Raises OptionError if a day does not exist. ``shown`` are the texts that errors show.
     """
@@ -179,7 +192,7 @@ def days_of(parts: Parts, shown: pa.Array) -> Longs | None:
 
 
 def _of_day(days: Longs) -> Parts:
-    """Return the numbers of all date parts by name, for example ``YYYY`` and ``MM``, from days since 1970."""
+    """Convert days since 1970 to all parts of dates by name, such as ``YYYY`` and ``MM``."""
     day = days.astype("datetime64[D]")
     # numpy truncates to the first day of the month and the year, and differences count in the finer
     # unit. Example: 1970-03-05 is month 2 after the start of its year, and day 4 after the start of
@@ -203,10 +216,10 @@ def _of_day(days: Longs) -> Parts:
 def write_parts(
     parts: Sequence[DescriptorPart], known: Parts, days: Longs | None, rows: int
 ) -> pa.Array:
-    """Format dates by a descriptor.
+    """Format dates by the parts of a descriptor such as YYMMDD, for @DATE.
 
-    The numbers of its parts are in ``known``, or follow from ``days`` (since 1970). Raises OptionError
-    if a part is unknown.
+    The numbers of its parts are in ``known``, or follow from ``days`` (since 1970). Raises
+    OptionError if a part is unknown.
     """
     numbers_known = known if days is None else {**known, **_of_day(days)}
     pieces = []
@@ -229,7 +242,10 @@ def write_parts(
 
 
 def check_times(parts: Parts, shown: pa.Array) -> None:
-    """Raise OptionError if the hour, minute or second of a date is out of range."""
+    """Raise OptionError if the hour, minute or second of a date is out of range.
+
+    ``shown`` are the texts that errors show.
+    """
     for name, most in _LIMITS.items():
         if name in parts:
             nulls = np.asarray(pc.is_null(shown))
@@ -315,7 +331,11 @@ _PARTS: Final = parse_descriptor("YYYY-MM-DD HH:MI:SS", is_input=True)
 
 
 def _instants(text: pa.Array | pa.Scalar, rows: int) -> tuple[Longs, Longs, np.ndarray[Any, Any]]:
-    """Return the days since 1970 and the seconds since midnight of texts, and a mask of the NULL rows."""
+    """Parse the dates and times of @DATEDIFF.
+
+    Returns days since 1970, seconds since midnight, and a mask of the NULL rows. Raises OptionError
+    if a text is not ``YYYY-MM-DD[ HH:MI[:SS]]``; a fraction must be zero.
+    """
     shown = pa.repeat(text, rows) if isinstance(text, pa.Scalar) else text
     fits = pc.match_substring_regex(shown, _DATE_TIME)
     _refuse(pc.fill_null(pc.invert(fits), False), shown, FORM)

@@ -83,7 +83,7 @@ REFUSED: Final[Mapping[tuple[str, str], str]] = MappingProxyType(
 
 
 class GetenvItem(NamedTuple):
-    """An item of @GETENV: the function that computes its value, and where it may be used.
+    """An item of @GETENV: where it may be used, and the function ``give`` of its value.
 
     ``of_transaction``: the operation's transaction must be known. ``of_messages`` and
     ``of_trails``: the item exists only for messages, or only for trails. ``of_records``: the value
@@ -105,7 +105,7 @@ def commit_time(block: ChangeBlock, _: GetenvValues) -> Data:
 
 
 def _letters(codes: Octets, names: Mapping[int, str]) -> Data:
-    """Map operation codes (or indicators) to their names."""
+    """Map codes of operation types or indicators to the names that @GETENV returns."""
     known = pa.array(list(names.values()), pa.string())
     slots = np.zeros(256, np.int64)
     slots[list(names)] = np.arange(len(names))
@@ -117,9 +117,10 @@ def _or_null(values: pa.Array | None) -> Data:
 
 
 def _number(block: ChangeBlock, first: int, end: int) -> Data:
-    """Return the digits ``first`` to ``end`` of each position as a number without leading zeros.
+    """Return the digits [first, end) of each trail position, without leading zeros, for @GETENV.
 
-    A position has ten digits for the file's sequence number and ten for the offset.
+    A position has ten digits for the file's sequence number and ten for the offset. For any other
+    position the result is NULL.
     """
     known = pc.equal(pc.utf8_length(block.position), 2 * DIGITS)
     digits = pc.utf8_slice_codeunits(pc.if_else(known, block.position, None), first, end)
@@ -229,7 +230,7 @@ def environment_value(scope: EvaluationScope, call: FunctionCall) -> Value:
 
 
 def check_environment(call: FunctionCall, text: str) -> None:
-    """Raise OptionError with a caret if a call of @GETENV does not name a known item."""
+    """Raise OptionError with a caret if a call of @GETENV does not name a supported item."""
     if not all(isinstance(node, TextLiteral) for node in call.arguments):
         hint = "As in @GETENV ('TRANSACTION', 'USERNAME')"
         if any(double_quotes_hint(text, node.at) for node in call.arguments):

@@ -54,7 +54,11 @@ ZERO: Final = Value(pa.scalar("0", pa.string()), ExpressionValueType.NUMBER)
 
 
 class RowSelection(NamedTuple):
-    """Two masks: the rows that a condition selects, and the rows for which it cannot be decided because a column is missing."""
+    """The rows that a condition selects, as two masks.
+
+    ``selected`` are the rows for which it is true, and ``undecided`` the rows for which a missing
+    column decides.
+    """
 
     selected: Mask
     undecided: Mask
@@ -75,9 +79,9 @@ def select_rows(
 def evaluate_as_text(
     value: Expression, block: ChangeBlock, environment: GetenvValues = NOTHING
 ) -> pa.Array:
-    """Evaluate an expression as text for each row.
+    """Evaluate an expression as text for each row of a block, for example for a user token.
 
-    The text is NULL if the value is, or if a missing column would decide it.
+    The text is NULL if the value is, or if a column that it needs is missing.
     """
     result = _Scope(block, environment, value.text).value(value.node).text()
     return pa.repeat(result, len(block)) if isinstance(result, pa.Scalar) else result
@@ -86,7 +90,10 @@ def evaluate_as_text(
 def evaluate_with_missing(
     value: Expression, block: ChangeBlock, environment: GetenvValues = NOTHING
 ) -> StateColumn:
-    """Evaluate an expression as text for each row; the text is missing if one of its columns is missing."""
+    """Evaluate an expression as text for each row of a block, for example for a COLMAP.
+
+    The text is missing if a column that it needs is missing.
+    """
     result = _Scope(block, environment, value.text).value(value.node)
     text = result.text()
     column = pa.repeat(text, len(block)) if isinstance(text, pa.Scalar) else text
@@ -115,7 +122,10 @@ def make_empty_block(table: Table) -> ChangeBlock:
 
 @dataclass(frozen=True, slots=True)
 class _Scope:
-    """Evaluates the nodes of one expression over a block of changes. ``text`` is the expression, for errors."""
+    """Evaluates an expression over a block of changes, by a method for each class of node.
+
+    ``text`` is the expression, for errors.
+    """
 
     block: ChangeBlock
     environment: GetenvValues
@@ -197,7 +207,7 @@ class _Scope:
         return Verdicts.of(result, missing_of((left, right)), len(self.block))
 
     def with_caret(self, error: TrailgateError, node: Node) -> TrailgateError:
-        """Add a caret below a node to an error that does not have a caret yet."""
+        """Add the expression with a caret below ``node`` to an error that has no caret yet."""
         if "^" in error.hint:
             return error
         return self.error(error.problem, node, error.hint)

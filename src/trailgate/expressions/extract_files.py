@@ -74,7 +74,7 @@ OF_LINES: Final = frozenset({"OBEY", "INCLUDE", "MACRO", "MACROCHAR"})
 
 
 def _table(draft: _Draft, statement: ParameterStatement) -> None:
-    """Parse a TABLE statement with its options."""
+    """Parse a TABLE statement of an Extract file with its options."""
     # TABLE HR.EMP*, COLS (ID, NAME), FILTER (ON UPDATE, SALARY > 100), TOKENS (T = "x");
     pattern, rest = table_pattern(statement)
     pattern = with_catalog(draft.catalog, pattern)
@@ -118,7 +118,10 @@ def with_catalog(catalog: str, pattern: str) -> str:
 def column_names(
     member: str,
 ) -> Callable[[TableRule, StatementClause, ParameterStatement], TableRule]:
-    """Return a function that parses the column names of a TABLE option into the field ``member`` of the rule."""
+    """Return a function that parses the column names of a TABLE option such as KEYCOLS.
+
+    It stores them in the field ``member`` of the TableRule.
+    """
 
     def read(rule: TableRule, clause: StatementClause, statement: ParameterStatement) -> TableRule:
         if getattr(rule, member):
@@ -182,7 +185,7 @@ CLAUSES: Final[
 
 
 class TrailOption(NamedTuple):
-    """An option of EXTTRAIL, which ``pattern`` matches.
+    """An option of EXTTRAIL and similar parameters, which ``pattern`` matches.
 
     ``convert`` converts its value to the value of the field ``member`` of ``ExtractParameters``. If
     the option is not supported, ``noted`` states why it has no effect, or ``refused`` why it is an
@@ -222,7 +225,7 @@ Draft = TypeVar("Draft")
 
 
 class ParameterRemark(NamedTuple):
-    """A remark on an unsupported parameter or option: its line, its text and the reason."""
+    """A remark on an unsupported parameter or option of a parameter file, and the reason for it."""
 
     line: int
     text: str
@@ -230,7 +233,10 @@ class ParameterRemark(NamedTuple):
 
 
 def remark_of(statement: ParameterStatement, text: str, reason: str) -> ParameterRemark:
-    """Build a remark on part of a statement. It names the file if the statement is in an included file."""
+    """Build a remark on ``text``, a part of a statement of a parameter file.
+
+    The remark names the file if the statement is in an included file.
+    """
     shown = " ".join(text.rstrip("; \t").split())
     if statement.source:
         shown += f" ({statement.source})"
@@ -239,7 +245,10 @@ def remark_of(statement: ParameterStatement, text: str, reason: str) -> Paramete
 
 @dataclass(slots=True, kw_only=True)
 class ParameterRemarks:
-    """The remarks on a parameter file: parameters without effect here (``unused``), and parameters that would have an effect (``refused``)."""
+    """The remarks on unsupported parameters and options of a parameter file.
+
+    ``unused`` are those without effect here, ``refused`` those that would have an effect.
+    """
 
     unused: list[ParameterRemark] = field(default_factory=list)
     refused: list[ParameterRemark] = field(default_factory=list)
@@ -251,7 +260,7 @@ class ParameterRemarks:
     def refuse(
         self, statement: ParameterStatement, text: str, reason: str = _UNKNOWN_OPTION
     ) -> None:
-        """Add a remark on a parameter or option that is an error, unless the text is empty."""
+        """Add a remark on a parameter or option that is an error, unless ``text`` is empty."""
         if text:
             self.refused.append(remark_of(statement, text, reason))
 
@@ -263,9 +272,10 @@ def obey_statements(
     handlers: Mapping[str, Callable[[Draft, ParameterStatement], None]],
     otherwise: Callable[[Draft, ParameterStatement], None],
 ) -> None:
-    """Call the handler of each statement, or ``otherwise`` if its keyword has no handler.
+    """Split a parameter file into statements, and call the handler of each one's keyword.
 
-    Handlers store the parameters in ``draft``. Raises OptionError with the line.
+    ``otherwise`` is called if a keyword has no handler. ``read`` returns the text of an included
+    file. Handlers store the parameters in ``draft``. Raises OptionError with the line.
     """
     for statement in read_statements(text, read):
         try:
@@ -276,8 +286,9 @@ def obey_statements(
 
 @dataclass(frozen=True, slots=True)
 class ExtractParameters:
-    """The parameters of an Extract file.
+    """The parameters of an Extract file, as far as a capture uses them.
 
+    ``properties_path`` is the file that VAM names, and ``environment`` the variables of SETENV.
     ``unused`` are parameters that do not affect the data. ``ignored`` are unsupported parameters
     that would affect the data, skipped because of ``ignore_unsupported``.
     """
@@ -318,9 +329,10 @@ class ExtractParameters:
 
 @dataclass(slots=True)
 class _Draft(ParameterRemarks):
-    """The parameters read so far.
+    """The parameters of an Extract file that have been read so far.
 
-    ``not_taken`` are the letters of the operations that TABLE currently ignores.
+    ``not_taken`` are the letters of the operations that TABLE currently ignores, and ``catalog`` is
+    the one of SOURCECATALOG.
     """
 
     parameters: ExtractParameters = ExtractParameters("", "")
@@ -360,9 +372,10 @@ def parse_extract(
 
 
 def refusal_error(refused: Sequence[ParameterRemark], effect: str, verb: str) -> OptionError:
-    """Build the error for unsupported parameters: it names the first and counts the rest.
+    """Build the error for unsupported parameters of a file: it names the first and counts the rest.
 
-    ``effect`` is the consequence of ignoring them, and ``verb`` the action of the run (``capture``).
+    ``effect`` is the consequence of ignoring them, and ``verb`` the action of the run
+    (``capture``).
     """
     first, others = refused[0], len(refused) - 1
     problem = f"{first.text} is not supported: {first.reason}"
@@ -392,7 +405,7 @@ def _check(draft: _Draft) -> None:
 
 
 def _once(statement: ParameterStatement, earlier: str | None, hint: str = "") -> None:
-    """Raise OptionError if a parameter occurs a second time. ``earlier`` is its first value, if any."""
+    """Raise OptionError if a parameter occurs twice. ``earlier`` is its first value, if any."""
     if earlier:
         problem = f"{statement.keyword} is given twice"
         raise statement.error(problem, hint or f"The first is {earlier}")
@@ -401,10 +414,10 @@ def _once(statement: ParameterStatement, earlier: str | None, hint: str = "") ->
 def _value(
     member: str, what: str, *, several: bool = False
 ) -> Callable[[_Draft, ParameterStatement], None]:
-    """Return a handler that stores a parameter's value in the field ``member`` of ``ExtractParameters``.
+    """Return a handler for a parameter of Extract that has one value, such as SOURCEDEFS.
 
-    ``what`` describes the value in errors. With ``several``, the parameter may be repeated, and its
-    values are collected.
+    It stores the value in the field ``member`` of ``ExtractParameters``. ``what`` describes the
+    value in errors. With ``several``, the parameter may be repeated, and its values are collected.
     """
 
     def apply(draft: _Draft, statement: ParameterStatement) -> None:
@@ -439,7 +452,7 @@ def _vam(draft: _Draft, statement: ParameterStatement) -> None:
 
 
 def _trail(draft: _Draft, statement: ParameterStatement) -> None:
-    """Parse EXTTRAIL or a similar parameter. All of them name a trail on this machine."""
+    """Parse EXTTRAIL, EXTFILE, RMTTRAIL or RMTFILE. The trail is always written on this machine."""
     # EXTTRAIL dirdat/ot, FORMAT RELEASE 12.3, MEGABYTES 500
     hint = "A run writes one trail: use a separate parameter file for each"
     _once(statement, draft.parameters.trail, hint)
@@ -513,7 +526,7 @@ def _operations(letter: str, *, taken: bool) -> Callable[[_Draft, ParameterState
 
 
 def _switch(name: str, value: bool) -> Callable[[_Draft, ParameterStatement], None]:
-    """Return a handler that sets a switch for the whole run.
+    """Return a handler for a switch such as COMPRESSUPDATES, which applies to all tables.
 
     In GoldenGate it would only apply to the TABLE statements after it, so changing it after a TABLE
     statement is an error.
@@ -533,7 +546,7 @@ def _switch(name: str, value: bool) -> Callable[[_Draft, ParameterStatement], No
 
 
 def _word(name: str, words: Mapping[str, str]) -> Callable[[_Draft, ParameterStatement], None]:
-    """Return a handler for a parameter whose value is one of ``words``.
+    """Return a handler for a parameter of Extract whose value is one of ``words``.
 
     ``words`` maps each word to the value of the field ``name`` of ``ExtractParameters``.
     """
@@ -581,7 +594,7 @@ def _log_options(text: str) -> Iterator[tuple[str, list[str]]]:
 
 
 def read_variable(statement: ParameterStatement) -> tuple[str, str]:
-    """Parse SETENV. Returns the name and value of the variable."""
+    """Parse SETENV of a parameter file. Returns the name and value of the variable."""
     match = _SETENV.search(statement.rest)
     if match is None:
         raise statement.error("expected (NAME = value) after SETENV")
@@ -603,7 +616,10 @@ def _recovery(draft: _Draft, statement: ParameterStatement) -> None:
 
 
 def _not_obeyed(draft: _Draft, statement: ParameterStatement) -> None:
-    """Add a remark on a parameter without a handler: ``unused`` if it does not affect the data, else ``refused``."""
+    """Add a remark on a parameter of Extract without a handler.
+
+    It is ``unused`` if the parameter does not affect the data, else ``refused``.
+    """
     text = statement.text.rstrip("; \t")
     if statement.keyword in NOTED:
         draft.note(statement, text, NOTED[statement.keyword])

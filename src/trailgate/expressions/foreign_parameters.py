@@ -99,7 +99,7 @@ OF_REPLICAT: Final = MappingProxyType(
 
 
 def expand_reasons(names: Mapping[str, str]) -> Mapping[str, str]:
-    """Expand groups of space-separated parameter names that share a reason to one entry per name."""
+    """Map each parameter name to a reason, from ``{"a reason": "NAME1 NAME2"}``."""
     return MappingProxyType({one: reason for reason, own in names.items() for one in own.split()})
 
 
@@ -125,7 +125,7 @@ FOREIGN: Final = expand_reasons(
 
 
 def foreign_reason(name: str, others: Mapping[str, str]) -> str:
-    """Return why a parameter of a different process is an error here, or "" if it belongs to none.
+    """Return why a parameter is not supported that belongs to another file or process, or "".
 
     An example is a Replicat parameter in an Extract file. ``others`` has more such reasons by name.
     Names that begin with ``_`` and have no other reason are undocumented parameters.

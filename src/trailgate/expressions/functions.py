@@ -97,9 +97,10 @@ def _every_other(at: int) -> bool:
 
 
 class FunctionSpec(NamedTuple):
-    """A function of expressions, such as @IF: its number of arguments, its implementation, and the check of its arguments.
+    """A function of expressions, such as @IF: how it is called, computed and checked.
 
-    ``check`` runs when the expression is parsed. ``takes_condition`` states which arguments may be
+    It has ``least`` to ``most`` arguments, and ``apply`` computes its value for all rows. ``check``
+    runs when the expression is parsed. ``takes_condition`` states which arguments may be
     conditions.
     """
 
@@ -165,9 +166,9 @@ def _equal(scope: EvaluationScope, call: FunctionCall) -> Value:
 
 
 def _as_text(value: Value) -> Value:
-    """Return a value as text.
+    """Convert an argument of a function to text.
 
-    The value still refers to its column, because its padding must be ignored in comparisons.
+    A text still refers to its column, because the column's padding is ignored in comparisons.
     """
     kind = (
         ExpressionValueType.TEXT
@@ -375,11 +376,13 @@ def _case(scope: EvaluationScope, call: FunctionCall) -> Value:
 def _choose(
     scope: EvaluationScope, pairs: Sequence[tuple[Verdicts, Node]], default: Node | None
 ) -> Value:
-    """Return for each row the value of the first true condition, otherwise the default.
+    """Choose for each row the value of the first true condition, otherwise the default.
+
+    This is the value of @IF, @EVAL and @CASE. The default None is NULL.
 
     The result is missing in a row if the chosen value is missing, or if a missing column decides
-    which condition is true. The pairs are applied in reverse order, so that the first true condition
-    overrides the others.
+    which condition is true. The pairs are applied in reverse order, so that the first true
+    condition overrides the others.
     """
     rows = len(scope.block)
     last = NULL if default is None else scope.value(default)
@@ -464,7 +467,7 @@ def _text_of_number(scope: EvaluationScope, call: FunctionCall) -> Value:
 
 
 def _word(call: FunctionCall, index: int) -> str:
-    """Return an argument that is a word, quoted or not, in upper case; "" if it is something else."""
+    """Return an argument of a function that is a word, quoted or not, in upper case, or else ""."""
     node = call.arguments[index]
     if isinstance(node, TextLiteral):
         return node.text.upper()

@@ -74,7 +74,7 @@ class _Parser:
         self.tokens = list(scan_expression(text, ansi_quotes=ansi_quotes))
 
     def parse_all(self, rule: Callable[[_Parser], Node]) -> Expression:
-        """Apply a rule to the complete text. Raises OptionError if text is left over."""
+        """Parse the complete expression by a rule. Raises OptionError if text is left over."""
         node, left = rule(self), self.next
         if left.kind is not ExpressionTokenType.END:
             raise self.syntax_error("the end", left)
@@ -101,7 +101,7 @@ class _Parser:
         return self.error(f"expected {expected}, found {token.shown}", token)
 
     def deeper(self, rule: Callable[[], Node]) -> Node:
-        """Apply a rule one level deeper. Raises OptionError if the nesting is too deep."""
+        """Parse a nested part of an expression. Raises OptionError if it is nested too deep."""
         self.depth += 1
         if self.depth > DEEPEST:
             raise self.error(f"nested deeper than {DEEPEST}", self.next)
@@ -148,7 +148,7 @@ class _Parser:
         return StateTest(left, state.text.upper(), sign.text == "<>", left.at)
 
     def number(self) -> Node:
-        """Parse an operand, or arithmetic over operands."""
+        """Parse a value, or sums and products of values."""
         return self.parse_chain(SUMS, lambda: self.parse_chain(PRODUCTS, self.operand))
 
     def parse_chain(self, signs: tuple[str, ...], part: Callable[[], Node]) -> Node:

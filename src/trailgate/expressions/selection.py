@@ -58,9 +58,11 @@ class UserToken(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TableRule:
-    """A TABLE statement. ``ignored`` are the letters of the operations that it excludes.
+    """What a TABLE statement selects (or MAP, in a Replicat file), or a pattern of table names.
 
-    An operation is selected if all conditions are true.
+    ``pattern`` are the tables, and ``ignored`` the letters of the operations that it excludes.
+    Others are selected if all conditions are true. ``key``, ``columns`` and ``without`` are the
+    columns that KEYCOLS, COLS and COLSEXCEPT name.
     """
 
     pattern: str
@@ -80,7 +82,7 @@ class TableRule:
 
     @property
     def record(self) -> tuple[object, ...]:
-        """The options that determine what the tables' records contain."""
+        """The options of a TABLE statement that determine what the tables' records contain."""
         return self.key, self.columns, self.without, self.tokens
 
     @property
@@ -92,7 +94,7 @@ class TableRule:
         )
 
     def error(self, problem: str, option: str = "TABLE", hint: str = "") -> OptionError:
-        """Build an error at this TABLE statement."""
+        """Build an error located at an option of this TABLE statement."""
         where = Where(source=self.source or None, line=self.line or None, field=option)
         return OptionError(problem, where=where, hint=hint)
 
@@ -106,9 +108,11 @@ class TableRule:
 class CaptureRules:
     """Which operations to capture, and what their records contain (capture properties §4).
 
-    ``tables`` are patterns of names, or TABLE statements; tables that match a pattern in ``excluded``
-    are not captured. ``users`` and ``transactions`` are names: all transactions of these users, and
-    all transactions with these names, are excluded.
+    ``tables`` are patterns of names, or TABLE statements; tables that match a pattern in
+    ``excluded`` are not captured. ``users`` and ``transactions`` are names: all transactions of
+    these users, and all transactions with these names, are excluded. ``compress_updates``,
+    ``update_befores`` and ``compress_deletes`` are the Extract parameters COMPRESSUPDATES,
+    GETUPDATEBEFORES and COMPRESSDELETES.
     """
 
     compress_updates: bool = True
@@ -127,7 +131,7 @@ class CaptureRules:
 
     @property
     def statements(self) -> tuple[TableRule, ...]:
-        """The tables as TABLE statements."""
+        """The tables to capture as TABLE statements, also those that are only patterns."""
         return tuple(TableRule(table) if isinstance(table, str) else table for table in self.tables)
 
     @property
@@ -199,7 +203,10 @@ class CaptureRules:
 
 
 def column_index(table: Table, name: str, rule: TableRule, option: str) -> int:
-    """Return a column's index. Raises OptionError at the ``option`` of the TABLE statement if the column does not exist."""
+    """Return the index of the column ``name``, which an option of a TABLE statement names.
+
+    Raises OptionError, located at the option, if the column does not exist.
+    """
     try:
         return table.index(name)
     except DefinitionError as missing:
@@ -208,7 +215,7 @@ def column_index(table: Table, name: str, rule: TableRule, option: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class TableSelection:
-    """The TABLE statements of one table, bound to its columns.
+    """The TABLE statements of one table, bound to its columns, to apply them to operations.
 
     ``dropped`` are the indexes of the columns that records must not contain.
     """
@@ -253,7 +260,7 @@ class TableSelection:
                     raise rule.place(error, "TOKENS") from None
 
     def select(self, block: ChangeBlock) -> RowSelection:
-        """Return the rows that the TABLE statements select, and the rows that are undecided because a column is missing.
+        """Return the rows of a block that the TABLE statements select, and the undecided ones.
 
         All rows must have the operation type of the block's first row.
         """
@@ -292,7 +299,7 @@ class TableSelection:
         except OptionError as error:
             raise rule.place(error, condition.clause) from None
 
-    def missing(self, block: ChangeBlock, row: int) -> str:
+    def undecided_problem(self, block: ChangeBlock, row: int) -> str:
         """Build the text of the error for an undecided row. It names the missing columns."""
         names: dict[str, None] = {}
         deletes = block.op_type[row] == DELETE
@@ -330,7 +337,7 @@ class TableSelection:
         )
 
     def without_columns(self, block: ChangeBlock) -> ChangeBlock:
-        """Drop the columns that COLS or COLSEXCEPT excludes."""
+        """Return a block without the values of the columns that COLS or COLSEXCEPT excludes."""
         if not self.dropped:
             return block
 
@@ -341,13 +348,13 @@ class TableSelection:
 
 
 def _letter(block: ChangeBlock) -> str:
-    """Return the letter of the block's operation type: I, U, D or T."""
+    """Return the letter of a block's operation type: I, U (also for key updates), D or T."""
     kind = int(block.op_type[0]) if len(block) else UPDATE
     return "U" if kind == KEY_UPDATE else chr(kind)
 
 
 def _both(left: RowSelection, right: RowSelection) -> RowSelection:
-    """Combine two selections: a row must be selected by both."""
+    """Combine the selections of two conditions: a row must be selected by both."""
     # Three-valued AND: a row is out if one side is certainly false, selected if both are certainly
     # true, and undecided otherwise.
     maybe = (left.selected | left.undecided) & (right.selected | right.undecided)
@@ -378,9 +385,9 @@ def _find_dropped(table: Table, rule: TableRule) -> frozenset[int]:
 
 
 def _maps(names: list[str], values: Iterable[pa.Array]) -> pa.MapArray:
-    """Return a map from names to values for each row; ``values`` has a column for each name.
+    """Build the user tokens of each row, as an Arrow map from ``names`` to values.
 
-    NULL values have no entry.
+    ``values`` has a column for each name. NULL values have no entry.
     """
     columns = list(values)
     rows, count = len(columns[0]), len(columns)
@@ -402,14 +409,14 @@ def _maps(names: list[str], values: Iterable[pa.Array]) -> pa.MapArray:
 
 
 class TableSelections:
-    """The selections of all tables. Each is bound to its table when it is first used."""
+    """The TABLE statements of all tables, each bound to its table when it is first used."""
 
     def __init__(self, rules: CaptureRules) -> None:
         self._rules = rules
         self._known: dict[str, TableSelection | None] = {}
 
     def of(self, table: Table) -> TableSelection | None:
-        """Return the selection of a table, or None if it is not captured."""
+        """Return the bound TABLE statements of a table, or None if the table is not captured."""
         if table.name not in self._known:
             self._known[table.name] = TableSelection.of(table, self._rules)
         return self._known[table.name]
@@ -427,11 +434,11 @@ def _items(statements: Iterable[TableRule]) -> set[tuple[str, str]]:
 def find_excluded(
     rules: CaptureRules, owners: pa.Array | None, names: pa.Array | None
 ) -> Longs | None:
-    """Return for each operation 1 if its user or transaction name is excluded, else 0.
+    """Find the operations of excluded users and transactions: 1 if excluded, else 0.
 
-    ``owners`` are the names of the operations' users, and ``names`` the names of their transactions.
-    An operation without such a name gets -1: the first operation of its transaction decides. Returns
-    None if nothing is excluded.
+    ``owners`` are the names of the operations' users, and ``names`` the names of their
+    transactions. An operation without such a name gets -1: the first operation of its transaction
+    decides. Returns None if nothing is excluded.
     """
     excluded: Longs | None = None
     for names_excluded, values in ((rules.users, owners), (rules.transactions, names)):

@@ -75,7 +75,7 @@ class FunctionCall:
 
 @dataclass(frozen=True, slots=True)
 class Computation:
-    """Two numbers of an expression joined by an arithmetic sign."""
+    """Two numbers of an expression joined by an arithmetic sign, such as ``+``."""
 
     sign: str
     left: Node
@@ -95,7 +95,10 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class StateTest:
-    """A column compared with @NULL, @PRESENT or @ABSENT."""
+    """A test of a column's state in an expression: compared with @NULL, @PRESENT or @ABSENT.
+
+    ``negated`` is set for ``<>``.
+    """
 
     column: ColumnName
     state: str
@@ -113,7 +116,7 @@ class Negation:
 
 @dataclass(frozen=True, slots=True)
 class Junction:
-    """Conditions joined by AND or by OR."""
+    """Conditions of an expression joined by AND or by OR (``word``)."""
 
     word: str
     parts: tuple[Node, ...]
@@ -227,12 +230,15 @@ def scan_expression(text: str, *, ansi_quotes: bool = True) -> Iterator[Expressi
 
 
 def expression_error(problem: str, text: str, at: int, hint: str = "") -> OptionError:
-    """Build an error whose hint shows the expression with a caret below a character."""
+    """Build an error whose hint shows the expression with a caret below the character ``at``."""
     return OptionError(problem, hint=f"{hint or 'Here'}:{caret_below(text, at)}")
 
 
 def double_quotes_hint(text: str, at: int) -> str:
-    """Return a hint if a name is in double quotes, because they enclosed literals before GoldenGate 12.1."""
+    """Return a hint if the name at the offset ``at`` of an expression is in double quotes, else "".
+
+    Before GoldenGate 12.1 they enclosed literals.
+    """
     if not text.startswith('"', at):
         return ""
     end = text.find('"', at + 1)

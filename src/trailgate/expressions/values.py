@@ -76,24 +76,24 @@ class Value:
 
 
 def text_value(data: pa.Array | pa.Scalar, *values: Value) -> Value:
-    """Build a text value computed from other values; it is missing in the rows in which any of these is missing."""
+    """Build a function's text from its arguments ``values``: missing if any of them is."""
     return Value(data, ExpressionValueType.TEXT, missing_of(values))
 
 
 def number_value(data: pa.Array | pa.Scalar, *values: Value) -> Value:
-    """Build an integer value computed from other values; it is missing in the rows in which any of these is missing."""
+    """Build a function's integer from its arguments ``values``: missing if any of them is."""
     return Value(pc.cast(data, pa.int64()), ExpressionValueType.NUMBER, missing_of(values))
 
 
 def decided_value(data: pa.Array | pa.Scalar, kind: ExpressionValueType, missing: Mask) -> Value:
-    """Build a value that conditions choose; it is NULL and missing in the rows that they cannot decide."""
+    """Build a value that conditions choose: NULL and missing in the rows of ``missing``."""
     if missing.any():
         data = pc.if_else(pa.array(missing), pa.scalar(None, data.type), data)
     return Value(data, kind, missing)
 
 
 def missing_of(values: Sequence[Value]) -> Mask | None:
-    """Return a mask of the rows in which any of the values is missing, or None if none has a mask."""
+    """Return a mask of the rows in which any of these values is missing; None for no rows."""
     missing: Mask | None = None
     for value in values:
         if value.missing is not None:
@@ -105,11 +105,13 @@ def missing_of(values: Sequence[Value]) -> Mask | None:
 class GetenvValues:
     """The values of @GETENV that do not come from the operation itself.
 
-    ``has_transactions``: transaction ids and indicators are known. This is the case when tokens are
-    created, but not when operations are selected. ``variables`` are environment variables of the
-    operating system. ``now`` is the value of @DATENOW (YYYY-MM-DD HH:MI:SS), or None if it would
-    make results irreproducible. ``is_whole_token``: the expression is a call of @GETENV and the
-    whole value of a token, which the writer of the record may fill in.
+    ``group`` is the name of the Extract or Replicat, ``group_type`` is EXTRACT or REPLICAT, and
+    ``host`` and ``user`` are this machine's. ``has_transactions``: transaction ids and indicators
+    are known. This is the case when tokens are created, but not when operations are selected.
+    ``variables`` are environment variables of the operating system. ``now`` is the value of
+    @DATENOW (YYYY-MM-DD HH:MI:SS), or None if it would make results irreproducible.
+    ``is_whole_token``: the expression is a call of @GETENV and the whole value of a token, which
+    the writer of the record may fill in.
     """
 
     group: str = ""
@@ -132,7 +134,7 @@ class EvaluationScope(Protocol):
 
     @property
     def environment(self) -> GetenvValues:
-        """The values of @GETENV."""
+        """The values of @GETENV and @DATENOW that do not come from the operations."""
         ...
 
     def value(self, node: Node) -> Value:

@@ -1,4 +1,4 @@
-"""Serve metrics for Prometheus: at a port that Prometheus polls, or in a file for node_exporter.
+"""Provide the metrics of a run to Prometheus: at a port that it polls, or in a file.
 
 The format is Prometheus' text format, version 0.0.4. The file is for node_exporter's textfile
 collector.
@@ -40,7 +40,8 @@ _FORM: Final = (
 class Metric(NamedTuple):
     """A Prometheus metric: its name, the attribute that contains its value, and its help text.
 
-    A counter is the sum over all batches, a gauge the value of the last one.
+    The attribute `of` belongs to the statistics of a run. A counter is the sum over all batches, a
+    gauge the value of the last one.
     """
 
     name: str
@@ -48,7 +49,10 @@ class Metric(NamedTuple):
     help: str
 
     def lines(self, kind: str, values: Iterable[tuple[Mapping[str, str], float]]) -> Iterator[str]:
-        """Yield the metric in Prometheus's text format, a line for each value with its labels."""
+        """Yield the metric in Prometheus's text format, a line for each value with its labels.
+
+        ``kind`` is "counter" or "gauge".
+        """
         yield f"# HELP {self.name} {self.help}"
         yield f"# TYPE {self.name} {kind}"
         for labels, value in values:
@@ -73,7 +77,7 @@ def known_lines(
 
 
 class MetricsOutput(Generic[S]):
-    """Provides a run's metrics on request.
+    """Provides the metrics of a run to Prometheus on request.
 
     ``as_text`` formats statistics. ``first`` are the statistics before the first update.
     """
@@ -82,14 +86,14 @@ class MetricsOutput(Generic[S]):
         self._as_text, self._last = as_text, first
 
     def show(self, statistics: S) -> None:
-        """Set the statistics to be shown as metrics.
+        """Set the statistics of the run that are shown as metrics from now on.
 
         This is cheap, because they are formatted only on request.
         """
         self._last = statistics  # a frozen value, so that a request sees consistent statistics
 
     def text(self) -> bytes:
-        """Format the current statistics as metrics."""
+        """Format the current statistics of the run as metrics for Prometheus."""
         return self._as_text(self._last).encode()
 
 
@@ -107,7 +111,7 @@ class _File(MetricsOutput[S]):
             self.write()
 
     def write(self) -> None:
-        """Replace the file's content by the current metrics."""
+        """Replace the content of the file for node_exporter by the current metrics."""
         replace_whole_file(self._path, self.text())
         self._due, self._written = time.monotonic() + FILE_SECONDS, self._last
 
@@ -118,8 +122,9 @@ def metrics_output(
 ) -> Iterator[MetricsOutput[S]]:
     """Yield the output of metrics for PORT, HOST:PORT, or a file that ends in ``.prom``.
 
-    Raises OptionError for any other target or an unavailable port, and WriteError if the file
-    cannot be written.
+    ``as_text`` formats statistics, and ``first`` are those before the first update. Raises
+    OptionError for any other target or an unavailable port, and WriteError if the file cannot be
+    written.
     """
     endpoint = _ENDPOINT.fullmatch(target)
     if endpoint is not None:
@@ -154,7 +159,7 @@ def _serve(host: str, port: int, endpoint: MetricsOutput[S]) -> Iterator[None]:
             self.wfile.write(body)
 
         def log_message(self, *_: object) -> None:
-            """Do not log requests."""
+            """Do not log the requests for metrics."""
 
     try:
         server = ThreadingHTTPServer((host, port), Handler)

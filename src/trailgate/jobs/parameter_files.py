@@ -20,7 +20,7 @@ HINT: Final = "Relative paths are searched in the working directory, in the fold
 
 
 def include_reader(path: str) -> ReadFile:
-    """Return a function that reads the files that OBEY and INCLUDE name in a parameter file.
+    """Return a reader of the files that OBEY and INCLUDE name in the parameter file ``path``.
 
     GoldenGate resolves relative paths from its home, which is the folder above dirprm.
     """
@@ -46,7 +46,10 @@ def not_utf8(error: UnicodeDecodeError, path: str) -> OptionError:
 
 
 def find_parameter_file(path: str, name: str) -> str:
-    """Return the path of a file named in a parameter file, or the name itself if no such file exists."""
+    """Return the path of the file ``name``, which the parameter file ``path`` names.
+
+    If no such file exists, returns the name itself.
+    """
     return next((one for one in _candidates(path, name) if address_exists(one)), name)
 
 
@@ -60,7 +63,7 @@ def _candidates(path: str, name: str) -> Iterator[str]:
 
 
 def add_machine_items(around: GetenvValues, items: Collection[tuple[str, str]]) -> GetenvValues:
-    """Add this machine's values of @GETENV to an environment, for the items that expressions use.
+    """Add this machine's values of @GETENV, such as its host name, to the known values ``around``.
 
     ``items`` are pairs of group and item. Items that no expression uses stay empty, so that runs on
     different machines are equal.

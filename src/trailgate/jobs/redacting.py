@@ -30,9 +30,11 @@ SIZE_FIELD: Final = "file_size"
 
 @dataclass(frozen=True, slots=True)
 class RedactSummary:
-    """The result of redacting a trail: files, records, skipped records by type and reason, and the number of unknown tokens set to zeros.
+    """The result of redacting a trail: the new files, and the number of records in them.
 
-    ``notices`` name files that are missing, empty, or differ in size from the size in their header.
+    ``left_out`` counts the skipped records by type and reason, and ``zeros`` the tokens of unknown
+    layout that were overwritten with zeros, by name. ``notices`` name files that are missing,
+    empty, or differ in size from the size in their header.
     """
 
     target: str
@@ -107,7 +109,7 @@ def _redact_file(
     records: int | None,
     notices: list[str],
 ) -> int:
-    """Write at most ``records`` records of a file with replaced values to ``staged``.
+    """Write at most ``records`` records of a trail file, with replaced values, to ``staged``.
 
     Returns the number of records written. Counts skipped records by type and reason in
     ``left_out``, and adds notices about a wrong size of the file to ``notices``.
@@ -140,7 +142,7 @@ def _redact_file(
 
 
 def _state_size(header: ExplainedToken, out: BinaryIO) -> None:
-    """Write the size of the file into its header, if the header has such a field."""
+    """Write the size of a redacted trail file into its header, if the header has such a field."""
     size = out.tell()
     order = detect_header_order(bytes_of_part(header))
     for field in _fields(header):
@@ -151,7 +153,7 @@ def _state_size(header: ExplainedToken, out: BinaryIO) -> None:
 
 
 def _fields(element: ExplainedToken) -> Iterator[ExplainedToken]:
-    """Yield an element and all elements inside it."""
+    """Yield an element of a file header, and all elements inside it."""
     yield element
     for part in element.parts:
         if isinstance(part, ExplainedToken):
@@ -159,7 +161,7 @@ def _fields(element: ExplainedToken) -> Iterator[ExplainedToken]:
 
 
 def _rename(definitions: Definitions, redaction: Redactor) -> Definitions:
-    """Return definitions with the replaced names of tables and columns."""
+    """Return table definitions in which the names of tables and columns are replaced."""
     tables = (
         replace(
             table,

@@ -1,4 +1,4 @@
-"""Retry after faults of a target or a broker.
+"""Retry after faults of an apply target or a broker.
 
 ``Backoff`` schedules the attempts: the pauses between them grow, and after some time it gives up.
 ``Retries`` waits for the attempts, and counts and logs the faults.
@@ -46,7 +46,7 @@ class RetriableError(Protocol):
 
     @property
     def retriable(self) -> bool:
-        """Whether a retry may help."""
+        """Whether a retry after this error may help."""
         ...
 
 
@@ -74,7 +74,7 @@ class Backoff:
         self._reached, self._end = False, time.monotonic() + patience
         self._chance = random.Random()  # noqa: S311  it spreads trials, nothing is secret
 
-    def note_answer(self) -> None:
+    def record_answer(self) -> None:
         """Record that the broker answered. The time limit for the first answer no longer applies."""
         self._reached, self._end = True, math.inf
 
@@ -82,16 +82,16 @@ class Backoff:
         """Record that the connection works: the next pause is short again."""
         self._seconds, self._failed = self._first, 0
 
-    def note_loss(self, owned: float) -> None:
-        """Record a lost connection, and schedule the next attempt after a first pause.
+    def record_loss(self, owned: float) -> None:
+        """Record a lost connection to a broker, and schedule the next attempt after a first pause.
 
-        It is not made before ``owned``, a time of ``time.monotonic``. Until then the broker may
-        still hold the messages of the lost consumer.
+        The attempt is not due before ``owned``, a time of ``time.monotonic``: until then the broker
+        may still hold the messages of the lost consumer.
         """
         self._due = max(self._due, owned, time.monotonic() + self._first)
 
-    def note_failure(self, error: RetriableError) -> None:
-        """Record a failed attempt, and schedule the next attempt.
+    def record_failure(self, error: RetriableError) -> None:
+        """Record a failed attempt to reach a target or broker, and schedule the next attempt.
 
         Raises the error if a retry cannot help or the time for retries is over.
         """
@@ -111,20 +111,21 @@ class Backoff:
         return self._due
 
     def is_due(self, until: float) -> bool:
-        """Wait until the next attempt is due, but at most until ``until``.
+        """Wait until the next attempt is due, but at most until the time ``until``.
 
-        Return whether it is due.
+        Returns whether the attempt is due. Times are those of ``time.monotonic``.
         """
         time.sleep(max(0.0, min(self._due, until) - time.monotonic()))
         return time.monotonic() >= self._due
 
 
 class Retries:
-    """Waits between retries of a target or broker, and counts faults.
+    """Waits between retries of an apply target or a broker, and counts and logs its faults.
 
-    ``what`` is the name of the target or broker in the log. At the start it has to answer within
-    ``patience`` seconds. After it has answered once, each outage may last ``patience`` seconds, or
-    any time if ``lasting`` is set. A wait ends early if ``stopped`` returns True.
+    ``what`` is the name of the target or broker in the log. At the start the target must answer
+    within ``patience`` seconds. After it has answered once, each outage may last ``patience``
+    seconds, or any time if ``lasting`` is set (but not for faults such as conflicts, which never
+    last long). A wait ends early if ``stopped`` returns True.
     """
 
     def __init__(
@@ -160,7 +161,7 @@ class Retries:
 
     @property
     def is_out(self) -> bool:
-        """Whether the last attempt failed."""
+        """Whether the last attempt to reach the target or broker failed: an outage lasts."""
         return self._tried > 0
 
     @property
@@ -171,7 +172,7 @@ class Retries:
     def record_success(self) -> None:
         """Record that the target or broker works, and log the end of an outage."""
         for one in self._backoffs.values():
-            one.note_answer()
+            one.record_answer()
             one.reset()
         if self.is_out:
             times = "once" if self._tried == 1 else f"{self._tried:,} times"
@@ -188,13 +189,13 @@ class Retries:
         if not self.is_out:
             self.outages += 1
             self._since = time.monotonic()
-        self._backoffs[error.lasting].note_failure(error)
+        self._backoffs[error.lasting].record_failure(error)
         if not self.is_out:
             self._log.warning("%s; trying again", type(error)(error.problem, where=error.where))
         self._tried += 1
 
     def wait(self) -> bool:
-        """Wait until the next attempt is due. Returns False if the run should stop instead."""
+        """Wait until the next attempt is due. Returns False if ``stopped`` ended the wait."""
         while not self._stopped():
             left = self.due - time.monotonic()
             if left <= 0:
@@ -204,7 +205,7 @@ class Retries:
 
 
 def call_with_retries(act: Callable[[], Result], retries: Retries) -> Result:
-    """Call ``act`` until it succeeds, and return its result.
+    """Call ``act`` with retries after faults of a target or broker, and return its result.
 
     Raises the last fault if a retry is not allowed, or if the run should stop.
     """

@@ -75,10 +75,10 @@ FILLED_IN: Final = frozenset((SIZE.name, SEQNO.name, NOT_READ.name))
 
 @dataclass(frozen=True, slots=True)
 class SourceByteRange:
-    """The bytes [start, end) of file ``number`` of a damaged trail.
+    """The bytes [start, end) of a file of a damaged trail; ``number`` is its index in the trail.
 
-    If ``apart``, they are records outside of transactions (metadata, DDL), which are copied even
-    if the transaction around them is not.
+    If ``apart``, they are records outside of transactions (metadata, DDL), which are copied even if
+    the transaction around them is not.
     """
 
     number: int
@@ -89,7 +89,11 @@ class SourceByteRange:
 
 @dataclass(frozen=True, slots=True)
 class SkippedBytes:
-    """Bytes of a damaged trail that salvage does not copy, and the reason."""
+    """Bytes of a damaged trail that salvage does not copy, and the reason.
+
+    ``number`` is the index of their file, and ``transaction`` the id of their transaction, if
+    known.
+    """
 
     number: int
     offset: int
@@ -100,14 +104,14 @@ class SkippedBytes:
 
 @dataclass(frozen=True, slots=True)
 class RecordGroups:
-    """The transactions of a chunk's records ("groups"), and whether each record is good.
+    """The records of a chunk of a damaged trail, divided into transactions ("groups").
 
-    There are arrays with an element for each group: its first record (``firsts``), and whether it
-    has a beginning (``headed``), is complete (``whole``), continues although nothing is open
-    (``headless``), or is a restart (``restart``). The other arrays have an element for each record:
-    whether it closes its group, is outside of transactions, or is outside and bad, and the index of
-    its fault in ``kinds``, or -1. Records before the first group belong to the pending group of
-    earlier chunks.
+    Some arrays have an element for each group: its first record (``firsts``), and whether it has a
+    beginning (``headed``), is complete (``whole``), continues although nothing is open
+    (``headless``), or is a restart (``restart``). The others have an element for each record:
+    whether it closes its group (``closes``), is outside of transactions (``apart``), or is outside
+    and bad (``dropped_apart``), and the index of its fault in ``kinds``, or -1 if it is good
+    (``reason``). Records before the first group belong to the pending group of earlier chunks.
     """
 
     firsts: Longs
@@ -149,19 +153,19 @@ class RecordGroups:
 
     @property
     def first_row(self) -> int:
-        """The first record of the first group, or the number of records if no group begins."""
+        """The row of the chunk's first group, or the number of records if no group begins."""
         return int(self.firsts[0]) if len(self.firsts) else len(self.reason)
 
     def why(self, row: int) -> str:
-        """Return the fault of a bad record, as a sentence."""
+        """Return the fault of the bad record ``row``, as a sentence for the skipped bytes."""
         return self.kinds[int(self.reason[row])].statement
 
     def why_open(self, group: int) -> str:
-        """Return the reason why the transaction before a group has no end, as a sentence."""
+        """Return the reason why the group before ``group`` has no end, as a sentence."""
         return (kinds.ABANDONED if self.restart[group] else kinds.UNENDED).statement
 
     def why_dropped(self, group: int) -> str:
-        """Return the reason why salvage drops a group. Another group must follow it."""
+        """Return the reason why salvage skips a group, which must not be the chunk's last one."""
         first, end = self.firsts[group : group + 2].tolist()
         rows = first + np.flatnonzero(~self.apart[first:end])
         faulty = rows[self.reason[rows] >= 0]
@@ -179,7 +183,7 @@ def _counts(finding_type: FindingType) -> bool:
 
 
 def adjacent_ranges(step: CheckedChunk, rows: Longs) -> Iterator[tuple[int, int]]:
-    """Yield the byte ranges of records; adjacent records become one range."""
+    """Yield the byte ranges of records within a chunk; adjacent records become one range."""
     if not len(rows):
         return
     starts = step.found.view.offsets[rows]
@@ -192,7 +196,7 @@ def adjacent_ranges(step: CheckedChunk, rows: Longs) -> Iterator[tuple[int, int]
 
 
 def byte_ranges(step: CheckedChunk, rows: Longs, apart: Mask) -> Iterator[SourceByteRange]:
-    """Yield the byte ranges of records in the damaged file, in order.
+    """Yield the byte ranges of a chunk's records in the damaged file, in order.
 
     Records outside of transactions (``apart``) get separate ranges.
     """
@@ -210,10 +214,11 @@ def byte_ranges(step: CheckedChunk, rows: Longs, apart: Mask) -> Iterator[Source
 
 @dataclass(slots=True)
 class PendingGroup:
-    """A transaction or restart that may continue in the next chunk, or whose end is not confirmed by the next record yet.
+    """A transaction or restart about which salvage cannot decide before it sees the next record.
 
-    ``headed`` and ``closed``: its beginning and its end were found. ``fault`` is the problem of its
-    first bad record, or "".
+    It may continue in the next chunk, or the next record may show that its end is wrong. ``headed``
+    and ``closed``: its beginning and its end were found. ``fault`` is the problem of its first bad
+    record, or "". ``parts`` are its bytes.
     """
 
     transaction: str | None
@@ -230,10 +235,10 @@ Copy = Callable[[SourceByteRange], None]
 
 @dataclass(slots=True)
 class SalvageSelection:
-    """Chooses the bytes that salvage copies: processes the steps of a check in order.
+    """Chooses the bytes of a damaged trail that salvage copies, from the steps of a check.
 
-    ``write`` is called with bytes of the current file, in order, ``copy`` with ranges of source
-    files, and ``leave`` with the skipped bytes.
+    ``write`` is called with bytes of the current file, in order, ``copy`` with byte ranges of the
+    damaged files, and ``leave`` with the skipped bytes. ``transactions`` counts the copied ones.
     """
 
     write: Write
@@ -288,7 +293,7 @@ class SalvageSelection:
         self._extend(step, groups, range(last, len(step.found)))
 
     def _extend(self, step: CheckedChunk, groups: RecordGroups, span: range) -> None:
-        """Add the records ``span`` of a chunk to the pending group.
+        """Add the records ``span`` of a damaged trail's chunk to the pending group.
 
         If no group is pending, they are outside of transactions, and begin a group that is
         complete.
@@ -315,7 +320,7 @@ class SalvageSelection:
                 pending.fault = groups.why(int(faulty[0]))
 
     def _choose(self, step: CheckedChunk, groups: RecordGroups, span: range) -> None:
-        """Write the complete groups of a span of records, and report the others as skipped.
+        """Write the complete groups of the records ``span``, and report the others as skipped.
 
         All groups begin and end in the span.
         """
@@ -354,11 +359,11 @@ class SalvageSelection:
             self.leave(SkippedBytes(step.number, offset, length, groups.why(row)))
 
     def _settle(self, open_because: str, *, suspect: bool = False) -> None:
-        """Copy the pending group if it is complete.
+        """Copy the pending group of the damaged trail if it is complete.
 
         Otherwise copy only its records that are outside of transactions, and report the rest as
-        skipped. ``open_because`` is the reason if the group has no end. ``suspect`` means that
-        the next record continues the transaction after its end, so records are missing.
+        skipped. ``open_because`` is the reason if the group has no end. ``suspect`` means that the
+        next record continues the transaction after its end, so records are missing.
         """
         pending, self._pending = self._pending, None
         if pending is None:
@@ -413,7 +418,10 @@ class SalvagedTrail:
         self.selection.take(step)
 
     def _begin(self, step: FileBeginning) -> None:
-        """Start a file with the header of the source file, or with a new one if that is damaged or missing."""
+        """Start a file of the new trail with the header of the damaged trail's file.
+
+        If that header is damaged or missing, the file gets a new one.
+        """
         if step.problem and step.raw:
             self.leave(SkippedBytes(step.number, 0, len(step.raw), step.problem))
         facts = HeaderFacts("", self.first + step.number)
@@ -436,7 +444,7 @@ class SalvagedTrail:
         return patch_header(raw, order, replace(facts, filename=filename))
 
     def write(self, number: int, pieces: Sequence[memoryview]) -> None:
-        """Append bytes to a new trail file."""
+        """Append bytes to the new trail file with the index ``number``."""
         with (self.folder / self.name(number)).open("ab") as file:
             file.writelines(pieces)
 
@@ -469,7 +477,7 @@ class SalvagedTrail:
         )
 
     def fill_in(self, number: int, totals: FileTotals) -> None:
-        """Write the facts about a new file's records into its header."""
+        """Write the size, the CSNs and the times of a new trail file into its header."""
         actual = totals.facts
         facts = HeaderFacts(
             "",
@@ -488,7 +496,10 @@ class SalvagedTrail:
 
 @dataclass(frozen=True, slots=True)
 class SalvageResult:
-    """The result of salvage: the new files, how much was skipped, and the report about the damaged trail."""
+    """The result of salvage: the new trail, how much was skipped, and the damaged trail's report.
+
+    ``listed`` is the path of the list of skipped bytes.
+    """
 
     prefix: str
     files: tuple[str, ...]
@@ -503,7 +514,7 @@ class SalvageResult:
 def salvage(
     path: str, out: str, definitions: str | None = None, *, values: bool = False
 ) -> SalvageResult:
-    """Copy the complete transactions of a trail to a new trail ``out``.
+    """Copy the complete transactions of a damaged trail to a new trail ``out``.
 
     With ``values``, transactions with a value that cannot be decoded are skipped too. Raises
     StorageError if files of the new trail exist already, and OptionError if ``out`` is not a
@@ -546,7 +557,7 @@ def _staging(prefix: str) -> Iterator[Path]:
 
 
 def _publish(work: SalvagedTrail, trail: StoredTrail, report: CheckReport) -> SalvageResult:
-    """Check the new trail, complete its headers, and give its files their names.
+    """Check the salvaged trail, complete its headers, and give its files their names.
 
     The manifest is written last. Raises StorageError, and writes nothing, if the check finds an
     error.
@@ -584,7 +595,7 @@ def _publish(work: SalvagedTrail, trail: StoredTrail, report: CheckReport) -> Sa
 
 
 def _stays(finding: Finding) -> bool:
-    """Return whether a finding is an error that still exists after the headers are completed."""
+    """Return whether an error in the salvaged trail remains after its headers are completed."""
     return finding.severity is Severity.ERROR and finding.kind not in FILLED_IN
 
 

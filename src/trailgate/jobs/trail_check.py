@@ -83,10 +83,10 @@ SHOWN: Final = 64  # the most bytes shown of the damage itself
 
 @dataclass(frozen=True, slots=True)
 class ReaderCheck:
-    """How the check decodes records: with which definitions and character set, and whether values are decoded too.
+    """How the check of a trail decodes records, as its readers do.
 
-    ``fine`` collects, per table and column, a date time with more digits than a timestamp can
-    represent.
+    With ``values``, all values are decoded too. ``fine`` collects, per table and column, a date
+    time with more digits than a timestamp can represent.
     """
 
     definitions: Definitions = field(default_factory=lambda: Definitions(()))
@@ -95,9 +95,9 @@ class ReaderCheck:
     fine: dict[tuple[str, str], str] = field(default_factory=dict)
 
     def accepts(self, source: TrailBytes, view: RecordColumns, tables: TrailTables) -> bool:
-        """Return whether readers accept all records of a chunk.
+        """Return whether readers of a trail accept all records of a chunk.
 
-        ``tables`` are the tables known before them.
+        ``tables`` are the tables known before the chunk.
         """
         try:
             self.read(source, view, tables)
@@ -112,7 +112,7 @@ class ReaderCheck:
         source: TrailBytes,
         tables: TrailTables,
     ) -> None:
-        """Decode a chunk's records as the readers do, and record the errors of the records that they reject."""
+        """Decode a chunk's transactions as readers do; add a fault to each rejected record."""
         known = _TablesAtRows.of(records, source, tables)
         _Work(self, records, source, known, _numbered_groups(records, followed)).run()
 
@@ -156,7 +156,10 @@ def _numbered_groups(records: InspectedRecords, followed: FollowedTransactions) 
 
 @dataclass(frozen=True, slots=True)
 class _TablesAtRows:
-    """The good metadata records of a chunk, and the tables that are known before each of them and at the end."""
+    """The good metadata records of a chunk (``rows``), and the tables known before each of them.
+
+    ``tables`` has one element more: the tables known at the end of the chunk.
+    """
 
     rows: Longs
     tables: list[TrailTables]
@@ -165,7 +168,7 @@ class _TablesAtRows:
     def of(
         cls, records: InspectedRecords, source: TrailBytes, tables: TrailTables
     ) -> _TablesAtRows:
-        """Decode each metadata record once. ``tables`` are those known before the chunk."""
+        """Decode the metadata records of a chunk. ``tables`` are those known before it."""
         rows = np.flatnonzero((records.view.role == RecordRole.METADATA) & ~records.bad)
         known = [tables]
         for offset in records.view.offsets[rows].tolist():
@@ -181,7 +184,10 @@ class _TablesAtRows:
 
 @dataclass(frozen=True, slots=True)
 class _Work:
-    """Records to be decoded group by group. ``groups`` is the group of each record, or -1."""
+    """The records of a chunk that are decoded transaction by transaction, to find those that fail.
+
+    ``groups`` is the transaction of each record, or -1 if it is not decoded.
+    """
 
     reading: ReaderCheck
     found: InspectedRecords
@@ -190,7 +196,7 @@ class _Work:
     groups: Longs
 
     def run(self) -> None:
-        """Decode all groups.
+        """Decode all groups of a chunk, and report those that fail.
 
         If a set of groups fails, its halves are decoded separately, until the groups that fail are
         alone and can be reported.
@@ -223,9 +229,9 @@ class _Work:
         self.reading.read(self.source, self.found.view.take(rows), tables)
 
     def _note(self, part: Longs, error: TrailgateError) -> None:
-        """Report the error for the record that it is about.
+        """Add the decoding error of the groups ``part`` to the record that it is about.
 
-        If that is unknown, report it for the first record of each group.
+        If that record is unknown, it is added to the first record of each group.
         """
         rows = np.flatnonzero(np.isin(self.groups, part))
         first = rows[np.unique(self.groups[rows], return_index=True)[1]]
@@ -262,9 +268,10 @@ class FileBeginning:
 class CheckedChunk:
     """A step of the check: consecutive records of a file, and the results of checking them.
 
-    ``base`` is the offset of ``data`` in the file. ``tables`` are the tables defined up to the end
-    of the chunk. ``fine`` has an example value of each date time column with more fraction digits
-    than a timestamp can represent.
+    ``base`` is the offset of ``data`` in the file, and ``number`` the index of the file. ``found``
+    are the records with their faults, and ``followed`` their transactions. ``tables`` are the
+    tables defined up to the end of the chunk. ``fine`` has an example value of each date time
+    column with more fraction digits than a timestamp can represent.
     """
 
     number: int
@@ -287,7 +294,10 @@ class CountedChunk:
 
 @dataclass(frozen=True, slots=True)
 class UnreadableGap:
-    """A step of the check: bytes that are not records, up to the next good record."""
+    """A step of the check: bytes [start, end) that are not records, up to the next good record.
+
+    ``raw`` are the first of these bytes, and ``before`` the bytes that precede them.
+    """
 
     number: int
     start: int
@@ -299,9 +309,9 @@ class UnreadableGap:
 
 @dataclass(frozen=True, slots=True)
 class ResumePoint:
-    """The state of the check after the last good record of a file.
+    """The state of a trail's check after the last good record of a file, at the offset ``at``.
 
-    If the file grows, reading continues with this state.
+    If the file grows, the check continues with this state (``resume_steps``).
     """
 
     at: int
@@ -325,19 +335,22 @@ Step = FileBeginning | CheckedChunk | CountedChunk | UnreadableGap | FileEnd
 
 
 @dataclass(slots=True)
-class _Place:
-    """The state of checking a file after a chunk, which the check of the next chunk needs."""
+class _CheckState:
+    """The state of a trail's check after a chunk, with which the next chunk is checked.
+
+    ``known`` are the tables defined so far. ``sound`` is the point after the last good record, from
+    which the check continues if the file grows (``ResumePoint``).
+    """
 
     state: TransactionCheckState
     known: KnownTables = field(default_factory=KnownTables)
     reading: ReaderCheck = field(default_factory=ReaderCheck)
     size: int = 0  # the file's size according to manifest and header, or 0 if it is not stated
     clean: CleanRecords | None = None  # if clean records need only be counted
-    # After the last chunk.
     sound: tuple[int, ByteOrder, TransactionCheckState, KnownTables] | None = None
 
     def file_end(self, number: int, file: TrailFile) -> FileEnd:
-        """Build the FileEnd of file ``number``, with the tables and the reading state after its last record."""
+        """Build a file's last step, with the tables and the state after its last good record."""
         assert self.sound is not None
         return FileEnd(number, file, self.known.tables, ResumePoint(*self.sound, self.reading))
 
@@ -358,7 +371,7 @@ def check_steps(
     """
     elsewhere = bool(files) and (trail.alone or files[0].number > 0)
     reading = ReaderCheck(trail.definitions or Definitions(()), values=values)
-    place = _Place(TransactionCheckState(elsewhere=elsewhere), reading=reading)
+    place = _CheckState(TransactionCheckState(elsewhere=elsewhere), reading=reading)
     if counts and not values:
         place.clean = CleanRecords(trail.definitions)
     last: TrailFile | None = None
@@ -385,13 +398,13 @@ def check_steps(
 def resume_steps(file: TrailFile, ended: FileEnd) -> Iterator[Step]:
     """Yield the steps of checking the bytes that were added to a trail file since it was read to its end."""
     past = ended.resume
-    place = _Place(past.state, past.known, past.reading, file.size)
+    place = _CheckState(past.state, past.known, past.reading, file.size)
     with TrailFileReader(file) as reader:
         yield from _body(ended.number, reader, (past.at, past.order), place)
     yield place.file_end(ended.number, file)
 
 
-def _file(number: int, reader: TrailFileReader, place: _Place) -> Iterator[Step]:
+def _file(number: int, reader: TrailFileReader, place: _CheckState) -> Iterator[Step]:
     begun, begin = _begin(number, reader)
     yield begun
     stated = begun.header.trail.file_size if begun.header is not None else None
@@ -406,7 +419,7 @@ def _file(number: int, reader: TrailFileReader, place: _Place) -> Iterator[Step]
 
 
 def _begin(number: int, reader: TrailFileReader) -> tuple[FileBeginning, int]:
-    """Return a file's header, and the offset of its first record."""
+    """Read the header of a trail file. Also returns the offset of the file's first record."""
     file = reader.file
     head = reader.read(0, LONGEST).tobytes()
     if head[:1] == bytes((RECORD,)):
@@ -429,13 +442,13 @@ def _begin(number: int, reader: TrailFileReader) -> tuple[FileBeginning, int]:
 
 
 def _frame_length(head: bytes) -> int:
-    """Return the header's length from its frame, or 0 if the frame is invalid."""
+    """Return the length of a damaged file header from its frame, or 0 if the frame is invalid."""
     order = detect_header_order(head)
     return 0 if order is None else order.number(head[2:FRAME])
 
 
 def _body(
-    number: int, reader: TrailFileReader, begin: tuple[int, ByteOrder], place: _Place
+    number: int, reader: TrailFileReader, begin: tuple[int, ByteOrder], place: _CheckState
 ) -> Iterator[Step]:
     at, order = begin
     size, wanted = reader.file.size, CHUNK
@@ -476,7 +489,7 @@ def _body(
 
 
 def _count_clean(
-    number: int, portion: tuple[Octets, int, ByteOrder], place: _Place, *, finish: bool
+    number: int, portion: tuple[Octets, int, ByteOrder], place: _CheckState, *, finish: bool
 ) -> CountedChunk | None:
     """Count the records of a portion and update the state in ``place``, if all of them are clean.
 
@@ -493,7 +506,9 @@ def _count_clean(
     return CountedChunk(number, at, counts)
 
 
-def _chunk(number: int, source: TrailBytes, view: RecordColumns, place: _Place) -> CheckedChunk:
+def _chunk(
+    number: int, source: TrailBytes, view: RecordColumns, place: _CheckState
+) -> CheckedChunk:
     tables = place.known.tables
     accepted = place.reading.accepts(source, view, tables)
     found = inspect_records(source, view, accepted=accepted)
@@ -533,7 +548,7 @@ def _gap(
 
 @dataclass(frozen=True, slots=True)
 class FileReport:
-    """The check's counts of a file. ``by_type`` counts records by Logdump's names of their types."""
+    """What a check has counted in a trail file. ``by_type`` has Logdump's names of record types."""
 
     name: str
     bytes: int
@@ -545,7 +560,7 @@ class FileReport:
 
 @dataclass(frozen=True, slots=True)
 class RecordFacts:
-    """Facts about a file's records that its header states too.
+    """Facts about a trail file's records that its header states too.
 
     Times are microseconds since 1970.
     """
@@ -558,9 +573,10 @@ class RecordFacts:
 
 @dataclass(slots=True)
 class FileTotals:
-    """The counts of a file, which are updated while it is checked.
+    """The counts and facts of a trail file, which are updated while the file is checked.
 
-    ``csn`` is the last CSN so far; the totals of the next file begin with it.
+    ``csn`` is the last CSN so far; the totals of the next file begin with it. ``types`` counts the
+    records by the code of their type.
     """
 
     file: TrailFile
@@ -572,7 +588,7 @@ class FileTotals:
     types: Any = field(default_factory=lambda: np.zeros(256, np.int64))
 
     def add(self, step: CheckedChunk | CountedChunk) -> None:
-        """Count the records of a chunk."""
+        """Add the records, transactions and operations of a chunk to the totals of the file."""
         if isinstance(step, CountedChunk):
             self._add_counts(step.counts)
             return
@@ -613,7 +629,7 @@ class FileTotals:
         self.facts = facts
 
     def report(self) -> FileReport:
-        """Return the counts as a frozen value."""
+        """Return the counts as the report about the file."""
         counts = {
             type_name(code): int(self.types[code]) for code in np.flatnonzero(self.types).tolist()
         }
@@ -727,7 +743,7 @@ def check_count(trail: StoredTrail, totals: FileTotals, findings: FindingCollect
 
 @dataclass(frozen=True, slots=True)
 class CheckReport:
-    """The result of checking a trail."""
+    """The result of checking a trail: the counts of each file, and the findings."""
 
     path: str
     files: tuple[FileReport, ...]
@@ -735,7 +751,7 @@ class CheckReport:
 
     @property
     def whole(self) -> bool:
-        """Whether the check has found no error. There may be warnings."""
+        """Whether the check of the trail has found no error. There may be warnings."""
         return all(found.severity is not Severity.ERROR for found in self.findings)
 
 
@@ -761,7 +777,7 @@ def check_files(
     *,
     values: bool = False,
 ) -> Iterator[tuple[FileTotals, FileBeginning]]:
-    """Check trail files, and yield the totals of each file when it is complete.
+    """Check trail files, and yield the totals and the header of each file after its last record.
 
     Findings are added to ``findings`` during the check. ``watch`` is called with each step before
     its findings are added.
@@ -803,7 +819,7 @@ def check_files(
 
 
 def add_step_findings(step: Step, file: TrailFile, findings: FindingCollector) -> None:
-    """Add the findings of a checked chunk or an unreadable gap."""
+    """Add the findings of a trail's checked chunk or unreadable gap to a collector."""
     name = name_of(file.path)
     if isinstance(step, UnreadableGap) and step.start == step.end:
         return  # the wrong size of the file is a finding already
@@ -854,5 +870,5 @@ def _finding(step: CheckedChunk, name: str, finding_type: FindingType, row: int)
 
 
 def last_transaction_id(step: CheckedChunk, row: int, since: int = 0) -> str | None:
-    """Return the last transaction id in the records from ``since`` to ``row``."""
+    """Return the last transaction id in a chunk's records from ``since`` to ``row``, or None."""
     return step.found.tx.at(row, None, since)

@@ -1,1 +1,1 @@
-"""Batches of messages, independent of their format: properties, records, transactions and parsing."""
+"""Parse batches of messages into operations: the parts that all formats share."""

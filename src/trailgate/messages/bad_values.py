@@ -1,4 +1,4 @@
-"""Find all values of a column that cannot be converted, and their errors.
+"""Find all values of a column of messages that cannot be converted, and the error of each.
 
 A converter handles complete columns and raises an error at the first bad value, so one call does
 not find the others. Some errors list all values with the same fault (`alike`). Otherwise the
@@ -26,10 +26,11 @@ C = TypeVar("C", bound="ValueColumn")
 def errors_by_row(
     convert: Callable[[pa.Array], object], values: pa.Array, error: DecodeError
 ) -> tuple[Longs, ErrorColumns]:
-    """Return the rows whose values `convert` rejects, in order, with the error of each.
+    """Find the bad values of an Arrow column, in which values may repeat: their rows and errors.
 
-    `error` was raised for the complete column. It is raised again if each distinct value on its own
-    is good.
+    Converts each distinct value once (`find_errors`), and returns all rows of the bad ones, in
+    order. `error` is what `convert` raised for the complete column. It is raised again if no
+    distinct value is bad by itself.
     """
     coded = values.dictionary_encode()
     found, errors = find_errors(convert, coded.dictionary)
@@ -47,7 +48,7 @@ def errors_by_row(
 
 
 class ValueColumn(Protocol):
-    """The interface of columns that can be sliced and taken from like an Arrow array."""
+    """The interface of a column in which bad values are searched, such as an Arrow array."""
 
     def __len__(self) -> int: ...
     def slice(self, at: int, count: int, /) -> Self:
@@ -60,11 +61,12 @@ class ValueColumn(Protocol):
 
 
 def find_errors(convert: Callable[[C], object], values: C) -> tuple[Longs, ErrorColumns]:
-    """Return the indexes of the values that `convert` rejects, in order, with the error of each.
+    """Find the bad values of a column by converting parts of it: their indexes and errors.
 
-    An error may list the indexes of all values with the same fault (`alike`). These values are
-    removed, and the others are converted again. If it lists none, the values are converted in
-    slices.
+    `convert` raises a DecodeError at the first bad value. The error may list the indexes of all
+    values with the same fault (`alike`). These values are removed, and the others are converted
+    again. If it lists fewer than two, the values are converted in slices. The indexes are returned
+    in order.
     """
     errors = MessageErrors()
     rows = np.arange(len(values))
@@ -88,7 +90,7 @@ def find_errors(convert: Callable[[C], object], values: C) -> tuple[Longs, Error
 
 
 def _as_rows(error: DecodeError, values: Any, rows: Longs) -> ErrorColumns:
-    """Repeat one error for several rows of `values`, each with its own row number and bytes."""
+    """Repeat one error for several rows of `values`, with the row number and the bytes of each."""
     strings = values if isinstance(values, pa.Array) else values.strings
     raw = strings.take(pa.array(rows))
     return ErrorColumns.of(len(rows), error.problem, error.hint, record=rows, raw=raw)
@@ -97,9 +99,9 @@ def _as_rows(error: DecodeError, values: Any, rows: Longs) -> ErrorColumns:
 def _find_in_slices(convert: Callable[[C], object], values: C) -> dict[int, DecodeError]:
     """Find the bad values by converting slices whose size adapts to the distance between bad values.
 
-    After a good slice, the next one is twice as long. After a bad value, it is as long as the good
-    stretch before that value. So both a few and many bad values need few attempts. Texts are
-    converted in sorted order, because similar texts tend to be bad together.
+    After a good slice, the next one is twice as long. After a bad value that followed n good values
+    of its slice, the next one has n + 1 values. So both a few and many bad values need few
+    attempts. Texts are converted in sorted order, because similar texts tend to be bad together.
     """
     if isinstance(values, pa.Array):
         order = pc.array_sort_indices(values)

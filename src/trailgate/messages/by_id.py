@@ -41,7 +41,7 @@ from trailgate.messages.problems import (
 )
 from trailgate.messages.raw_operations import RawOperations, check_lengths, kept_operations
 from trailgate.messages.segments import check_segments, missing_end_error
-from trailgate.messages.units import ChainedTransactions, TransactionState, unit_marks
+from trailgate.messages.units import ChainedTransactions, TransactionState, find_units
 from trailgate.model.changes import ChangeBlock, indicators
 from trailgate.model.kernels import BEGINS
 from trailgate.model.transactions import (
@@ -65,9 +65,11 @@ def chain_by_id(
     operation_ids: bool = False,
     later: Lookahead = NOTHING_LATER,
 ) -> ChainedTransactions:
-    """Group operations into transactions by their transaction ids.
+    """Group a batch of operations into transactions by their transaction ids alone.
 
-    Adds the problems that it finds to those of the parser.
+    `messages` is the number of messages of the batch, and `problems` are those that the parser
+    found; the result also has the problems found here. `later` describes the messages after the
+    batch.
 
     `raw.seq_id` is the id of the transaction. Each operation gets this id with its number in the
     transaction appended, counted from 0. With `operation_ids`, `raw.seq_id` is the id of the
@@ -77,10 +79,10 @@ def chain_by_id(
     bad = ProblemCollector(problems)
     unreadable = bad.unreadable
     length = check_lengths(raw, bad, state.id_length, operation_ids=operation_ids)
-    walk = _walk(raw, ids, messages, unreadable, state)
+    walk = _find_transactions(raw, ids, messages, unreadable, state)
     unknown = bad.unreadable.message
     segment = check_segments(raw, walk.opens, unknown, bad, state)
-    known = _follow(raw, walk, unknown, bad, state)
+    known = _check_boundaries(raw, walk, unknown, bad, state)
     # The next operation, in a message that waits, has another id: the open transaction has ended.
     if later.following is not None and isinstance(walk.last, str) and walk.last != later.following:
         if segment:
@@ -91,7 +93,7 @@ def chain_by_id(
     # operations already.
     # Example: begin = -1 -1 2 2, and 5 operations before: the ordinals are 5 6 0 1.
     ordinals = np.arange(len(begin)) - np.where(begin < 0, -state.count, begin)
-    marks = unit_marks(
+    marks = find_units(
         raw.message,
         walk.opens,
         walk.ends,
@@ -118,7 +120,7 @@ def chain_by_id(
         csn=csn,
         kept=kept_operations(raw, bad),
         marks=marks,
-        problems=bad.every(),
+        problems=bad.problems(),
         state=after,
         ordinals=None if operation_ids else ordinals,
         ended_before=state.is_open and walk.begins,
@@ -126,7 +128,7 @@ def chain_by_id(
 
 
 def _open_transaction(
-    walk: _Walk, csn: pa.Array | None, ordinals: Longs, state: TransactionState
+    walk: _IdTransactions, csn: pa.Array | None, ordinals: Longs, state: TransactionState
 ) -> TransactionState:
     """Build the state of the transaction that stays open: its id, its CSN and its number of operations.
 
@@ -141,18 +143,20 @@ def _open_transaction(
     return replace(state, tx_id=tx_id, csn=own_csn, count=count)
 
 
-def _follow(
+def _check_boundaries(
     raw: RawOperations,
-    walk: _Walk,
+    walk: _IdTransactions,
     unknown: Longs,
     bad: ProblemCollector,
     state: TransactionState,
 ) -> LastMessage | None:
-    """Compare the messages before and after each message boundary inside a transaction, and return the last message.
+    """Find redelivered and missing messages inside transactions, by the numbers of messages.
 
-    If the second message restarts the transaction (it was redelivered from its start), a new
-    transaction begins there (`_Walk.begin_again`). A missing message becomes a problem. `unknown`
-    are messages that may contain any operations: the messages next to them are not compared.
+    Returns the last message. At each boundary between two messages of a transaction, both are
+    compared. If the second message restarts the transaction (it was redelivered from its start), a
+    new transaction begins there (`_IdTransactions.begin_again`). A missing message becomes a
+    problem. `unknown` are messages that may contain any operations: the messages next to them are
+    not compared.
     """
     found = raw.boundaries
     if found is None or not len(found.rows):
@@ -192,10 +196,12 @@ def _follow(
 
 
 def _continue_after(raw: RawOperations, opens: Mask, rows: Longs, unknown: Longs) -> Mask:
-    """Return a mask over `rows`: the first one after an unknown message, if it continues a transaction.
+    """Mark the rows that continue a transaction which may have begun in an unknown message.
 
-    `unknown` are messages that may contain any operations. The transaction may have begun in one of
-    them, so the number of its first message is not known.
+    `unknown` are messages that may contain any operations. `rows` are the operations next to
+    message boundaries (`MessageBoundaries`). The mask has an element for each of them: whether it
+    is the first one after an unknown message, and does not belong to a transaction that begins
+    after that message. Then the number of the transaction's first message is not known.
     """
     # For each row, the number of unknown messages before it. If it is larger than for the row
     # before, an unknown message lies between them.
@@ -213,8 +219,8 @@ def _continue_after(raw: RawOperations, opens: Mask, rows: Longs, unknown: Longs
 
 
 @dataclass(slots=True)
-class _Walk:
-    """The transactions found by following the ids through operations and unreadable messages.
+class _IdTransactions:
+    """The transactions of a batch, found by the ids of operations and of unreadable messages.
 
     `opens` and `closes` mark the operations that begin and end a transaction, `ends` the operations
     with an end mark, and `opened` the unreadable messages that begin a transaction. `begins` is set
@@ -240,7 +246,7 @@ class _Walk:
             self.begins = True
 
     def end(self) -> None:
-        """End the transaction that is open at the end."""
+        """End the transaction that is open at the end of the batch."""
         if self.last_row is not None:
             self.closes[self.last_row] = True
         elif not len(self.closes):
@@ -248,14 +254,14 @@ class _Walk:
         self.last = ENDED
 
 
-def _walk(
+def _find_transactions(
     raw: RawOperations,
     own: pa.Array,
     messages: int,
     unreadable: Problems,
     state: TransactionState,
-) -> _Walk:
-    """Find where transactions begin and end.
+) -> _IdTransactions:
+    """Find where transactions begin and end, by the transaction id `own` of each operation.
 
     Operations and unreadable messages are put in one sequence of rows. Each row has the id that it
     begins with and the id that it ends with; they differ only for a message with several
@@ -290,7 +296,7 @@ def _walk(
     opened[unreadable.message] = opens[~is_operation]
     last_row = len(own) - 1 if len(first) and is_operation[-1] else None
     begins = bool(len(opens) and opens[0])
-    return _Walk(
+    return _IdTransactions(
         opens=opens[is_operation],
         closes=closes[is_operation],
         ends=ends,
@@ -302,7 +308,7 @@ def _walk(
 
 
 def _insert_ids(ids: pa.Array, at: Longs, others: pa.StringArray) -> pa.Array:
-    """Insert the id ``others[i]`` before the index ``at[i]`` of ``ids``, for each i."""
+    """Insert the transaction id ``others[i]`` before the index ``at[i]`` of ``ids``, for each i."""
     if not len(others):
         return ids
     # Example: B C with X before C: the indexes 0 1 become 0 2 1, which take B X C from B C X.
@@ -312,12 +318,13 @@ def _insert_ids(ids: pa.Array, at: Longs, others: pa.StringArray) -> pa.Array:
 
 @dataclass(frozen=True, slots=True)
 class CapturedOperations:
-    """The captured operations of a batch, with their indicators.
+    """The operations of a batch that are captured: a mask, and the repaired indicators of all.
 
     The last operation may be held back until it is known whether its transaction has another one.
     `released` is the operation that the previous batch held back; it precedes all others.
-    `held_row` is the operation that this batch holds back (-1: none); it is not in `captured`, but
-    in `state`.
+    `held_row` is the row of the operation that this batch holds back (-1: none). The mask
+    `captured` does not select it, and the caller (`Capture`) stores it in the state after the
+    batch. `tx_ind` has an indicator for each operation.
     """
 
     captured: Mask
@@ -330,7 +337,7 @@ class CapturedOperations:
 def select_captured(
     raw: RawOperations, done: ChainedTransactions, state: TransactionState, *, hold: bool
 ) -> CapturedOperations:
-    """Select the operations to capture, and repair their indicators.
+    """Select the operations of a batch that are captured, and repair their transaction indicators.
 
     An operation is captured if it is in a block, its message has no error, and its user or
     transaction is not excluded. With `hold`, the last operation of a transaction that stays open is
@@ -374,7 +381,7 @@ def _excluded_rows(raw: RawOperations, opens: Mask, state: TransactionState) -> 
 
 
 def _excluded_after(raw: RawOperations, opens: Mask, state: TransactionState) -> bool:
-    """Return whether the transaction that is open at the end is excluded."""
+    """Return whether the transaction that is open after the batch is excluded."""
     begun = np.flatnonzero(opens)
     if raw.excluded is None or not len(begun):
         return state.excluded

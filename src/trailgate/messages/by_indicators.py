@@ -30,9 +30,9 @@ from trailgate.messages.problems import Problem, ProblemCollector
 from trailgate.messages.raw_operations import RawOperations, check_lengths, kept_operations
 from trailgate.messages.units import (
     ChainedTransactions,
-    MessageUnitMarks,
     TransactionState,
-    unit_marks,
+    UnitMasks,
+    find_units,
 )
 from trailgate.model.changes import indicators
 from trailgate.model.kernels import BEGINS, BEGINS_INSIDE, ENDS
@@ -50,9 +50,10 @@ INTERLEAVED: Final = "Transactions must be contiguous: each begins after the one
 def chain_by_indicators(
     raw: RawOperations, messages: int, problems: Iterable[Problem], state: TransactionState
 ) -> ChainedTransactions:
-    """Group operations into transactions by their begin and end indicators.
+    """Group a batch of operations into transactions by begin and end indicators, or by message.
 
-    Adds the problems that it finds to those of the parser.
+    `messages` is the number of messages of the batch, and `problems` are those that the parser
+    found; the result also has the problems found here.
     """
     bad = ProblemCollector(problems)
     unreadable = bad.messages
@@ -66,26 +67,27 @@ def chain_by_indicators(
         letters = indicators(new, np.append(new[1:], True)[: len(new)])
         followed = follow(indicator_marks(letters))
         every = np.ones(messages, bool)
-        marks, state = MessageUnitMarks(every, every), TransactionState()
+        marks, state = UnitMasks(every, every), TransactionState()
     else:
         letters = raw.tx_ind
         followed = follow(indicator_marks(letters), is_open=state.is_open)
         opens, ends = followed.marks & BEGINS != 0, followed.marks & ENDS != 0
         opened = np.zeros(messages, bool)
-        marks = unit_marks(raw.message, opens, ends, opened, unreadable, is_open=state.is_open)
+        marks = find_units(raw.message, opens, ends, opened, unreadable, is_open=state.is_open)
     return _check(raw, followed, letters, marks, bad, replace(state, id_length=length))
 
 
 def begin_rows(opens: Mask) -> Longs | None:
-    """Return for each operation the row at which its transaction begins, or -1 if that is before the first row.
+    """Return for each operation the row of its transaction's first operation.
 
-    Returns None if each operation begins a transaction.
+    The row is -1 if the transaction began in an earlier batch. `opens` marks the operations that
+    begin a transaction. Returns None if all of them do.
     """
     return None if opens.all() else find_begin_rows(opens)
 
 
 def first_values(values: pa.Array, begin: Longs | None, before: str | None) -> pa.Array:
-    """Replace each value by the value of its transaction's first operation.
+    """Replace each operation's value, such as an id, by that of its transaction's first operation.
 
     `begin` is the result of `begin_rows`. `before` is the value for the transaction that is open
     before the first operation.
@@ -105,13 +107,13 @@ def _check(
     raw: RawOperations,
     followed: FollowedTransactions,
     letters: Octets,
-    marks: MessageUnitMarks,
+    marks: UnitMasks,
     bad: ProblemCollector,
     state: TransactionState,
 ) -> ChainedTransactions:
-    """Check the transactions, and give each operation the id and CSN of its transaction.
+    """Check transactions grouped by indicators; add each one's id and CSN to its operations.
 
-    Messages that contradict earlier ones become problems.
+    `letters` are the indicators. Messages that contradict earlier ones become problems.
     """
     opens = followed.marks & BEGINS != 0
     begin = begin_rows(opens)
@@ -134,13 +136,13 @@ def _check(
         csn=csn,
         kept=kept_operations(raw, bad),
         marks=marks,
-        problems=bad.every(),
+        problems=bad.problems(),
         state=after,
     )
 
 
 def _find_unended(
-    raw: RawOperations, followed: FollowedTransactions, marks: MessageUnitMarks
+    raw: RawOperations, followed: FollowedTransactions, marks: UnitMasks
 ) -> Mask:
     """Return a mask of the operations that begin a unit although a transaction is still open.
 
@@ -163,7 +165,8 @@ def _check_bounds(
 ) -> None:
     """Add a problem for each operation that begins inside a transaction, or continues outside of one.
 
-    All later operations in the same unit are bad too.
+    All later operations in the same unit are bad too. `unit` is the unit of each message, and
+    `unended` marks the operations before which a transaction lacks its end: these are good.
     """
     unit_of = unit[raw.message]
     rows = np.flatnonzero((followed.faults != 0) & ~unended)
@@ -228,7 +231,10 @@ def _check_ends(
     bad: ProblemCollector,
     state: TransactionState,
 ) -> None:
-    """Add a problem to each unit whose transaction is still open when the next unit begins."""
+    """Add a problem to each unit whose transaction is still open when the next unit begins.
+
+    `unended` marks the operations that begin these next units.
+    """
     for row in np.flatnonzero(unended).tolist():
         before = int(raw.message[row - 1]) if row else -1
         if state.broken and (not row or unit[before] == 0):
@@ -242,11 +248,14 @@ def _open_after(
     raw: RawOperations,
     tx_id: pa.Array,
     csn: pa.Array,
-    marks: MessageUnitMarks,
+    marks: UnitMasks,
     bad: ProblemCollector,
     state: TransactionState,
 ) -> TransactionState:
-    """Return the state after a batch whose last message may leave a transaction open."""
+    """Return the state after a batch whose last message may leave a transaction open.
+
+    If its last unit is bad, the transaction in it is forgotten, and the unit is skipped to its end.
+    """
     if marks.is_broken(bad.messages, before=state.broken):
         # A broken unit is skipped to its end, whatever is open in it.
         return TransactionState(broken=True, id_length=state.id_length)

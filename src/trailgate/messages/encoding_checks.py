@@ -57,7 +57,10 @@ def encoding_error(body: bytes, where: Where) -> DecodeError | None:
 
 
 def check_utf8(messages: MessageBatch, hint: str = _HINT) -> None:
-    """Check that all message bodies are UTF-8. Raises BadMessagesError with the messages that are not."""
+    """Check that all message bodies are UTF-8. Raises BadMessagesError with those that are not.
+
+    `hint` is the hint of the errors, unless another encoding or Avro is recognized.
+    """
     if not are_utf8(messages):
         errors = _utf8_errors(messages, hint)
         if errors:  # otherwise the invalid bytes lie between the messages
@@ -65,7 +68,7 @@ def check_utf8(messages: MessageBatch, hint: str = _HINT) -> None:
 
 
 def are_utf8(messages: MessageBatch) -> bool:
-    """Return whether the bytes from the first body to the end of the last one are UTF-8."""
+    """Return whether all bytes of a batch are UTF-8, including those between the bodies."""
     if not len(messages):
         return True
     low, high = int(messages.starts[0]), int(messages.ends[-1])

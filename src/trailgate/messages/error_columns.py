@@ -88,7 +88,7 @@ class ErrorColumns:
         kind: type[TrailgateError] = DecodeError,
         **place: Any,
     ) -> ErrorColumns:
-        """Build the columns of `count` errors.
+        """Build the columns of `count` errors of messages.
 
         `problem`, `hint` and each field of `place` is one value for all errors, a column, or None
         if it is unknown.
@@ -101,7 +101,7 @@ class ErrorColumns:
 
     @staticmethod
     def of_errors(errors: Sequence[TrailgateError]) -> ErrorColumns:
-        """Convert exceptions to columns."""
+        """Convert the exceptions of messages to columns."""
         columns: dict[str, Part] = {
             "kind": _column("kind", [type(error).__name__ for error in errors]),
             "problem": _column("problem", [error.problem for error in errors]),
@@ -115,7 +115,7 @@ class ErrorColumns:
 
     @staticmethod
     def join(parts: Sequence[ErrorColumns]) -> ErrorColumns:
-        """Concatenate the columns of errors."""
+        """Concatenate the errors of several parts of a batch."""
         parts = [part for part in parts if part.count] or parts[:1]
         if len(parts) == 1:
             return parts[0]
@@ -140,21 +140,21 @@ class ErrorColumns:
         return (self[row] for row in range(self.count))
 
     def column(self, name: str) -> pa.Array:
-        """Return one part of all errors as a column. It is null everywhere if the part is unknown."""
+        """Return one part of all errors, such as "offset", as a column; all null if unknown."""
         part = self.columns.get(name)
         if part is None:
             return pa.nulls(self.count, _TYPES[name])
         return pa.repeat(part, self.count) if isinstance(part, pa.Scalar) else part
 
     def take(self, rows: Longs) -> ErrorColumns:
-        """Return the errors at these indexes."""
+        """Return the errors of messages at these indexes."""
         if len(rows) == self.count and (rows == np.arange(self.count)).all():
             return self
         places = pa.array(rows, pa.int64())
         return self._selected(len(rows), lambda column: column.take(places))
 
     def slice(self, begin: int, count: int) -> ErrorColumns:
-        """Return consecutive errors, without copying them."""
+        """Return the `count` errors of messages from index `begin` on, without copying them."""
         return self._selected(count, lambda column: column.slice(begin, count))
 
     def _selected(self, count: int, select: Callable[[pa.Array], pa.Array]) -> ErrorColumns:
@@ -165,7 +165,10 @@ class ErrorColumns:
         return ErrorColumns(count, columns)
 
     def with_place(self, **place: Any) -> ErrorColumns:
-        """Fill in fields of `Where`, in the rows in which they are still unknown."""
+        """Add parts of the place, such as `source` or `offset`, in the errors that lack them.
+
+        Each value is a column, or one value for all errors. None adds nothing.
+        """
         columns = dict(self.columns)
         for name, value in place.items():
             if value is None:
@@ -178,7 +181,7 @@ class ErrorColumns:
         return ErrorColumns(self.count, columns)
 
     def replace(self, **parts: Any) -> ErrorColumns:
-        """Return a copy in which some columns are replaced, each by a column or by one value for all errors.
+        """Return the errors with some parts replaced, each by a column or one value for all errors.
 
         None makes a part unknown.
         """
@@ -189,11 +192,11 @@ class ErrorColumns:
         return ErrorColumns(self.count, columns)
 
     def texts(self) -> pa.StringArray:
-        """Format each error as `str` would format its exception."""
+        """Format the errors of messages, each as `str` would format its exception."""
         return _masked(_texts(self))
 
     def reasons(self) -> dict[str, int]:
-        """Count the errors by reason, in the order in which the reasons first occur.
+        """Count the errors of messages by reason, in the order in which the reasons first occur.
 
         A reason is the problem with its table and field, but without position and value.
         """
@@ -219,7 +222,7 @@ class ErrorColumns:
 
 
 def _joined(name: str, parts: Sequence[ErrorColumns]) -> Part:
-    """Concatenate one part of several errors."""
+    """Concatenate the column `name` of several error columns; equal scalars stay one scalar."""
     first = parts[0].columns.get(name)
     others = [part.columns.get(name) for part in parts[1:]]
     if isinstance(first, pa.Scalar) and all(
@@ -232,10 +235,11 @@ def _joined(name: str, parts: Sequence[ErrorColumns]) -> Part:
 class _Template:
     """Builds the template for the texts of errors, such as "not a number (ot.txt, byte 4). Hint".
 
-    `pieces` are the finished pieces, and `literal` is the text before the next piece. The *place*
-    is the part in parentheses. `begun` states in which rows it has begun: in all, in none, or in
-    the rows of a mask. In these rows, a comma precedes the next part of the place; in the others,
-    an opening parenthesis does.
+    A template is a list of pieces (`columnar/templates.py`); each writes literal text and one value
+    per row. `pieces` are the finished pieces, and `literal` is the text before the next piece. The
+    *place* is the part of the text in parentheses. `begun` states in which rows the parenthesis is
+    already open: in all (True), in none (False), or in the rows of a mask. In these rows, a comma
+    precedes the next part of the place; in the others, " (" does.
     """
 
     def __init__(self) -> None:
@@ -245,7 +249,7 @@ class _Template:
 
     @property
     def separators(self) -> tuple[str, ...]:
-        """Return the separators before the next part of the place, such as " (" or ", ".
+        """Return the separators before the next part of an error's place: " (" or ", ".
 
         There are two if `begun` is a mask: the second one is for the rows in the mask.
         """
@@ -257,7 +261,7 @@ class _Template:
         forms: Sequence[tuple[str, str | None]],
         states: Octets | None,
     ) -> None:
-        """Add a piece with one value per row, written in one of several forms.
+        """Add a piece to the template: one value per row, written in one of several forms.
 
         A form consists of the literals before and after the value; with None as the second one, the
         value is not written. `states` has the index of each row's form. If it is None, rows have
@@ -271,7 +275,7 @@ class _Template:
         self.literal = b""
 
     def add_part(self, before: str, part: Part, absent: Mask | None) -> None:
-        """Add a literal and a value, both only in rows that are not `absent`."""
+        """Add a literal and the value of a part, except in the rows of the mask `absent`."""
         if isinstance(part, pa.Scalar):
             self.literal += before.encode() + part.as_buffer().to_pybytes()
         else:
@@ -279,7 +283,7 @@ class _Template:
             self.add(part, [(before, ""), ("", None)], states)
 
     def add_place(self, label: str, part: Part, absent: Mask | None) -> None:
-        """Add a part of the place with its label, only in rows that are not `absent`."""
+        """Add a part of the place, such as "byte 4", except in the rows of the mask `absent`."""
         begun = self.begun
         if not isinstance(begun, np.ndarray):
             self.add_part(f"{self.separators[0]}{label}", part, absent)
@@ -293,11 +297,11 @@ class _Template:
         self.begin(absent)
 
     def begin(self, absent: Mask | None) -> None:
-        """Record that a part of the place was added in the rows that are not `absent`."""
+        """Record that the place has begun, except in the rows of the mask `absent`."""
         self.begun = self.begun is True or absent is None or ~absent | self.begun
 
     def end_place(self, errors: ErrorColumns) -> None:
-        """Add the closing parenthesis of the place.
+        """Add the closing parenthesis of the place to the text of an error.
 
         In rows in which no part was printed, write "(unknown place)" if a part has a value (empty
         text is not printed), and nothing if all parts are unknown.
@@ -312,7 +316,7 @@ class _Template:
             self.add(None, [(")", None), (" (unknown place)", None), ("", None)], states)
 
     def finish(self) -> list[RowPiece]:
-        """Return the finished pieces."""
+        """Return all pieces of the template, the last one with the remaining literal."""
         return [*self.pieces, RowPiece(None, (PieceForm(self.literal),))]
 
 
@@ -338,10 +342,10 @@ def _texts(errors: ErrorColumns) -> pa.StringArray:
 
 
 def _printed(name: str, part: Part) -> tuple[Part, Mask | None]:
-    """Format a part as text.
+    """Format a part of errors, such as their offsets, as text.
 
-    Return the text and a mask of the rows without it (None if all rows have it). Empty text is not
-    printed.
+    Returns the text, and a mask of the rows in which it is not printed because it is unknown or
+    empty (None if it is printed in all rows).
     """
     if name in NUMBERED:
         return _printed_numbers(part)
@@ -358,7 +362,7 @@ def _printed(name: str, part: Part) -> tuple[Part, Mask | None]:
 
 
 def _printed_numbers(part: Part) -> tuple[Part, Mask | None]:
-    """Format numbers as text: one text for all rows if they are equal, as most record numbers are."""
+    """Format numbers in errors. If all are equal, as record numbers often are, return one text."""
     if isinstance(part, pa.Scalar):
         return part.cast(pa.string()), None
     if part.null_count:
@@ -369,7 +373,7 @@ def _printed_numbers(part: Part) -> tuple[Part, Mask | None]:
 
 
 def _add_value(template: _Template, errors: ErrorColumns) -> None:
-    """Add the bytes at fault to a template, as a part of the place.
+    """Add the bytes at fault (the part "raw") to the template of an error, inside its parentheses.
 
     Printable ASCII is written unchanged, ``text 'AB'``, or cut if it is long, ``text 'AB...'... (70
     bytes)``. `_shown_values` formats all other values.
@@ -426,7 +430,7 @@ def _encodable(text: str | None) -> str | None:
 
 
 def _masked(texts: pa.StringArray) -> pa.StringArray:
-    """Mask logins and secrets in texts. Only texts that may contain one are processed."""
+    """Mask logins and secrets in texts of errors. Only texts that may contain one are processed."""
     offsets, data = text_view(texts)
     if not kernels.may_have_login(data[int(offsets[0]) : int(offsets[-1])]):
         return texts
@@ -435,14 +439,14 @@ def _masked(texts: pa.StringArray) -> pa.StringArray:
 
 
 def _replaced(texts: pa.StringArray, rows: Longs, change: Any) -> pa.StringArray:
-    """Apply a function to some of the texts, once per distinct text."""
+    """Apply `change` to the texts of errors in these rows, once per distinct text."""
     some = texts.take(pa.array(rows)).dictionary_encode()
     changed = pa.array([change(text) for text in some.dictionary.to_pylist()], pa.string())
     return _put(texts, rows, changed.take(some.indices))
 
 
 def _put(texts: pa.StringArray, rows: Longs, others: pa.StringArray) -> pa.StringArray:
-    """Replace the texts of some rows."""
+    """Replace the texts of these rows by `others`, in the same order."""
     places = np.arange(len(texts))
     places[rows] = len(texts) + np.arange(len(rows))
     return pa.concat_arrays([texts, others]).take(pa.array(places))
@@ -490,7 +494,7 @@ def _shown_values(raw: pa.BinaryArray, text: pa.StringArray | None) -> pa.String
 
 
 def _not_decoded(data: Octets, offsets: Longs, perhaps: Mask) -> Mask:
-    """Return a mask of the values whose shown bytes are not UTF-8, so that only hex digits are shown.
+    """Mark the bytes at fault that are not UTF-8, of which an error shows only hex digits.
 
     Only the values in the mask `perhaps` are examined.
     """
@@ -516,7 +520,7 @@ def _kinds_of(values: pa.BinaryArray) -> tuple[Octets, Longs]:
 
 
 def _counts(marks: Mask, bounds: Longs) -> Longs:
-    """Count the marked bytes of each value."""
+    """Count the marked bytes of each value. `marks` has one element per byte of all values."""
     if not marks.any():
         return np.zeros(len(bounds) - 1, np.int64)
     before = np.append(0, np.cumsum(marks))
@@ -525,14 +529,17 @@ def _counts(marks: Mask, bounds: Longs) -> Longs:
 
 
 def _ascii(values: pa.BinaryArray, good: Mask) -> pa.StringArray:
-    """Return the values as text. Values that are not ASCII become empty text."""
+    """Convert ASCII values to text, and all others (where `good` is False) to empty text."""
     if not good.all():
         values = pc.if_else(pa.array(good), values, b"")
     return values.cast(pa.string())
 
 
 def _quote(texts: pa.StringArray) -> pa.StringArray:
-    """Return `repr` of ASCII texts without control characters, cut after `SHOWN` characters."""
+    """Format ASCII texts without control characters like `repr`, cut after `SHOWN` characters.
+
+    Example: ``it's`` becomes ``"it's"``, and a long text ``'ABC...'...``.
+    """
     # ASCII has one byte per character, so lengths in bytes are lengths in characters.
     long = pc.greater(pc.binary_length(texts), SHOWN)
     if pc.any(long).as_py():
@@ -556,7 +563,10 @@ def _quote(texts: pa.StringArray) -> pa.StringArray:
 
 
 def _are_plain(data: Octets, offsets: Longs) -> Mask:
-    """Return a mask of the values that are ASCII, without control characters and without leading or trailing blanks."""
+    """Mark the values that an error can show completely as text.
+
+    These are not empty, ASCII, without control characters, and without a blank at either end.
+    """
     begins, ends = offsets[:-1], offsets[1:]
     # The first and the last byte must not be blanks, which could not be seen in an error. An empty
     # value has neither byte: `filled` excludes it, as its offsets are those of other values' bytes.
@@ -569,7 +579,7 @@ def _are_plain(data: Octets, offsets: Longs) -> Mask:
 
 
 def _begin_with(raw: pa.BinaryArray, start: pa.BinaryArray) -> Mask:
-    """Return a mask of the values that begin with the (non-empty) bytes of another column in the same row."""
+    """Mark the values that begin with the (non-empty) bytes of `start` in the same row."""
     offsets, data = _bounds(raw)
     begins = offsets[:-1]
     sizes = np.asarray(pc.binary_length(start)).astype(np.int64)
@@ -584,7 +594,7 @@ def _numbers(values: Longs) -> pa.StringArray:
 
 
 def _hex(data: Octets, begins: Longs, ends: Longs) -> pa.StringArray:
-    """Format bytes as hex digits with blanks between; long values are cut."""
+    """Format the bytes at fault in hex, for example ``bytes 41 0d``. Long values are cut."""
     sizes = ends - begins
     cut = gather(data, begins, np.minimum(ends, begins + _HEX_SHOWN))
     # _HEX has three characters for each byte, such as "5a ", so each text begins at three times the
@@ -601,7 +611,10 @@ def _hex(data: Octets, begins: Longs, ends: Longs) -> pa.StringArray:
 
 
 def _describe(raw: pa.BinaryArray, text: pa.StringArray | None, rows: Longs) -> pa.StringArray:
-    """Format values that are not ASCII, once per distinct value."""
+    """Format bytes at fault that are not ASCII, as an exception would, once per distinct value.
+
+    `rows` are their rows in `raw` and `text`.
+    """
     places = pa.array(rows)
     values = raw.take(places).to_pylist()
     texts = [None] * len(values) if text is None else text.take(places).to_pylist()

@@ -39,10 +39,11 @@ _NULL_KEY_HINT: Final = (
 
 
 def shape_images(block: ChangeBlock, rules: CaptureRules) -> ChangeBlock:
-    """Remove the column values that the Extract parameters exclude from the trail.
+    """Reduce the images of operations to the columns that are written to the trail.
 
-    `block` has one operation type, or inserts and updates without before values. In the result,
-    updates that change the key are key updates.
+    `rules` are the Extract parameters such as COMPRESSUPDATES. `block` has one operation type, or
+    inserts and updates without before values. In the result, updates that change the key are key
+    updates.
     """
     kind = int(block.op_type[0])
     # Only the keys of deletes remain (COMPRESSDELETES).
@@ -97,7 +98,7 @@ def _shape_updates(block: ChangeBlock, rules: CaptureRules) -> ChangeBlock:
 
 
 def _key_moves(block: ChangeBlock) -> Mask:
-    """Return a mask of the rows whose key changed.
+    """Return a mask of the updates that change a marked key column.
 
     A key column that is missing in one of the images counts as unchanged.
     """
@@ -111,7 +112,7 @@ def _key_moves(block: ChangeBlock) -> Mask:
 
 
 def _compress(block: ChangeBlock, changed: list[Mask], rules: CaptureRules) -> ChangeBlock:
-    """Remove the unchanged columns that are not part of the key, if the rules require that."""
+    """Remove unchanged columns other than the key from updates, unless NOCOMPRESSUPDATES is set."""
     if not rules.compress_updates:
         return block
     keys = block.table.keys
@@ -123,9 +124,9 @@ def _compress(block: ChangeBlock, changed: list[Mask], rules: CaptureRules) -> C
 
 
 def _changed_rows(before: StateColumn, after: StateColumn, rows: int) -> Mask:
-    """Return a mask of the rows in which a column changed.
+    """Return a mask of the rows in which a column's before and after value differ.
 
-    If its value is missing in only one of the images, the column counts as changed.
+    If the value is missing in only one of the images, the column counts as changed.
     """
     # If one image lacks the column, it changed in all rows; if both do, in none.
     if before.values is None or after.values is None:
@@ -145,7 +146,7 @@ def _changed_rows(before: StateColumn, after: StateColumn, rows: int) -> Mask:
 
 
 def _mask_image(image: Image, kept: list[Mask | None]) -> Image:
-    """Set values to missing: column i keeps its values only in the rows of the mask `kept[i]`.
+    """Set values of an image to missing: column i keeps its values only in the rows of `kept[i]`.
 
     If `kept[i]` is None, the column keeps all its values.
     """

@@ -40,9 +40,10 @@ class TableInference(Protocol):
 
 
 def read_good_messages(messages: MessageBatch, read: Callable[[MessageBatch], T]) -> T | None:
-    """Call `read` with a batch. If it raises BadMessagesError, call it again without these messages.
+    """Call `read` with the readable messages of a batch, for table inference.
 
-    Returns its result, or None if no message is left.
+    `read` is first called with all messages. Whenever it raises BadMessagesError, it is called
+    again without these messages. Returns its result, or None if no message is left.
     """
     left = np.arange(len(messages))
     while len(left):

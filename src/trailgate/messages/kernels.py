@@ -33,10 +33,11 @@ ONE: Final = np.uint64(1)
 
 @kernel(writes=("states",))
 def classify_values(data: Octets, offsets: Offsets, shown: int, states: Octets) -> None:
-    """Write the state of each value: `PLAIN`, `LONG` if it has more than `shown` bytes, or `ODD`.
+    """Decide how an error shows each value: `PLAIN`, `LONG` (more than `shown` bytes), or `ODD`.
 
-    A value is odd if it is empty, if it begins or ends with a blank, or if it contains a byte that
-    is not printable ASCII, a single quote, or a backslash (both are escaped in quotes).
+    Writes one of these into `states` for each value. A value is odd if it is empty, if it begins or
+    ends with a blank, or if it contains a byte that is not printable ASCII, a single quote, or a
+    backslash (both are escaped in quotes).
     """
     # Example: of the values AB, "A ", é and 70 times A, with 60 bytes shown: PLAIN ODD ODD LONG.
     for row in range(len(states)):
@@ -56,7 +57,11 @@ def classify_values(data: Octets, offsets: Offsets, shown: int, states: Octets) 
 
 @kernel()
 def may_have_login(data: Octets) -> bool:
-    """Return whether the bytes contain `://`, or an equals sign after the last letter of `sig` or `client_secret`."""
+    """Return whether texts of errors may contain a login or a secret that must be masked.
+
+    That is if `data` contains `://`, or an equals sign after a g or t, the last letters of `sig`
+    and `client_secret`.
+    """
     window = 0
     # Two bytes are read after a mark.
     while window + WINDOW + 2 <= len(data):
@@ -74,7 +79,7 @@ def may_have_login(data: Octets) -> bool:
 
 @inner
 def begins_login(data: Octets, at: int) -> bool:
-    """Return whether the byte is a colon before two slashes, or an equals sign after the end of a secret's name."""
+    """Return whether a login may begin at `at`: the colon of `://`, or `=` after a g or t."""
     if data[at] == COLON:
         return at + 2 < len(data) and data[at + 1] == SLASH and data[at + 2] == SLASH
     # `t` or `g` in either case.
@@ -83,9 +88,9 @@ def begins_login(data: Octets, at: int) -> bool:
 
 @kernel(writes=("places", "stops"))
 def find_not_utf8(data: Octets, starts: Longs, ends: Longs, places: Longs, stops: Longs) -> None:
-    r"""Find the first invalid UTF-8 sequence of each value.
+    r"""Find the first invalid UTF-8 sequence of each value, `data[starts[i]:ends[i]]`.
 
-    Write its bounds, as Python reports them, or -1 if there is none.
+    Writes its bounds, as Python reports them, into `places` and `stops`, or -1 if there is none.
 
     Example: in `a\xe2\x82b` it is the bytes 1 to 3, a character without its last byte.
     """
@@ -112,7 +117,7 @@ def find_not_utf8(data: Octets, starts: Longs, ends: Longs, places: Longs, stops
 
 @inner
 def character_size(first: int) -> int:
-    """Return the size of a character that begins with this non-ASCII byte, or 0 if no character does."""
+    """Return the size of the UTF-8 character that begins with this non-ASCII byte, or 0."""
     if first < 0xC2 or first > 0xF4:
         return 0
     if first < 0xE0:
@@ -122,7 +127,7 @@ def character_size(first: int) -> int:
 
 @inner
 def may_follow(data: Octets, at: int, number: int) -> bool:
-    """Return whether byte `number` of the character at `at` is valid.
+    """Return whether byte `number` of the UTF-8 character at `at` is valid, counted from 0.
 
     A low second byte after E0 or F0 would be an overlong form, a high one after ED a surrogate, and
     a high one after F4 a character beyond the last.
@@ -151,12 +156,13 @@ def cut_records(
     first: Longs,
     segment: Longs,
 ) -> int:
-    """Cut records into messages: write the first record of each, and the message's number in its transaction.
+    """Cut records into messages to publish: find the first record of each message.
 
-    A message ends where a transaction begins (`begins`), before a record that would make it longer
-    than `limit`, or after each record if `single`. `overhead` is the number of bytes that each
-    message has besides its records. `held` is the size of the message that is still open before the
-    first record, or -1. `number` is the number of that message in its transaction.
+    Writes it into `first`, and into `segment` the message's number in its transaction. A message
+    ends where a transaction begins (`begins`), before a record that would make it longer than
+    `limit`, or after each record if `single`. `overhead` is the number of bytes that each message
+    has besides its records. `held` is the size of the message that is still open before the first
+    record, or -1. `number` is the number of that message in its transaction.
 
     Returns the number of messages that begin, or -1 - row if the record `row` is too long.
 

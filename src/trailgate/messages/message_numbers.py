@@ -30,13 +30,13 @@ _DISORDER: Final = "A redelivered transaction begins with the same message numbe
 
 @dataclass(frozen=True, slots=True)
 class MessageBoundaries:
-    """The operations next to each message boundary inside a transaction, and the numbers of their messages.
+    """The operations next to the boundaries between messages of one transaction.
 
     The arrays have one element for each of these operations, and for the first and the last
-    operation of the batch. `rows` are their row numbers, ascending. `numbers` are the numbers of
-    their messages. `digests` are hashes of the bytes of operations that are alone in their message,
-    or `SEVERAL`. `content` is the content of a message: "transaction", "row", or "auto" if it must
-    be detected.
+    operation of the batch. `rows` are their row numbers in the batch, ascending. `numbers` are the
+    numbers of their messages in the transaction, or `NO_NUMBER`. `digests` has the hash of the
+    operation's bytes if it is alone in its message, otherwise `SEVERAL`. `content` is the content
+    of a message: "transaction", "row", or "auto" if it must be detected.
     """
 
     content: str
@@ -46,7 +46,7 @@ class MessageBoundaries:
 
     @staticmethod
     def join(parts: Sequence[tuple[MessageBoundaries, int]]) -> MessageBoundaries:
-        """Concatenate the boundaries of several parts.
+        """Concatenate the message boundaries of several parts of a batch.
 
         Each part comes with the number of operations before it.
         """
@@ -73,7 +73,10 @@ class LastMessage:
 
 
 def last_message(boundaries: MessageBoundaries, opens: Mask, began: int) -> LastMessage:
-    """Return the `LastMessage` of a batch, to which the next batch is compared."""
+    """Return the last message of a batch, to which the first message of the next batch is compared.
+
+    `began` is the number of the first message of its transaction.
+    """
     # The last element of `rows` is the batch's last operation.
     row = int(boundaries.rows[-1])
     return LastMessage(

@@ -1,7 +1,8 @@
 """A batch of messages: all bodies in one buffer, headers as an Arrow map, positions as arrays.
 
 Files, brokers and Spark produce `MessageBatch`es, and every parser reads them. Received messages
-first have the Arrow schema `RECEIVED`; `as_messages` converts them.
+first have the Arrow schema `RECEIVED`; `as_messages` converts them. `messages_from` builds a batch
+from a list of bodies.
 
 Two protocols are for formats with special needs. A `WaitingFormat` holds messages back until later
 ones complete them, for example with the rest of a large object. A `MessageCutter` cuts a message
@@ -14,7 +15,7 @@ import codecs
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Final, NamedTuple, Protocol, overload, runtime_checkable
+from typing import Any, Final, NamedTuple, Protocol, overload, runtime_checkable
 
 import numpy as np
 import pyarrow as pa
@@ -45,7 +46,10 @@ FAULT_HINT: Final = "Quarantine it (--on-error quarantine), or have it sent as a
 
 
 class HeaderPart(NamedTuple):
-    """The headers of the messages [begin, end) of a source; ``build(begin, end)`` returns them as an Arrow map."""
+    """The headers of the messages [begin, end) of a source, which are not built yet.
+
+    ``build(begin, end)`` returns them as an Arrow map with an element for each message.
+    """
 
     build: Callable[[int, int], pa.MapArray]
     begin: int
@@ -64,7 +68,7 @@ class HeaderColumns(Sequence[Mapping[str, str]]):
 
     @classmethod
     def of(cls, headers: pa.MapArray) -> HeaderColumns:
-        """Wrap headers that are already an Arrow map."""
+        """Build header columns from an Arrow map with an element for each message."""
         part = HeaderPart(lambda begin, end: headers.slice(begin, end - begin), 0, len(headers))
         return cls([part])
 
@@ -120,7 +124,7 @@ class HeaderColumns(Sequence[Mapping[str, str]]):
         return (self[at] for at in range(len(self)))
 
     def values(self, name: str) -> pa.Array:
-        """Return one header's value for each message, null if it is missing; see `MessageBatch.header`."""
+        """Return the header `name` of each message, or null; see `MessageBatch.header`."""
         names, items = self._headers.keys, self._headers.items
         exact = np.asarray(pc.equal(names, name).to_numpy(zero_copy_only=False), bool)
         entries = self._places(exact)
@@ -159,10 +163,10 @@ class MessageBatch:
     """A batch of consecutive messages. Message i has the body `data[starts[i]:ends[i]]`.
 
     Bodies ascend and do not overlap. `files` and `offsets` are the position of each message: the
-    number of its source file, and the byte offset in it. `headers` is None if the source has no
-    headers. `received` is the arrival time of each message in microseconds since 1970 UTC, or None
-    to use the time of the run. `removed` is the number of bad messages that were removed anywhere
-    before each message, or None if none were.
+    number of its source file, and its byte offset in the file. `source` is the name of the source
+    in errors. `headers` is None if the source has no headers. `received` is the arrival time of
+    each message in microseconds since 1970 UTC, or None to use the time of the run. `removed` is
+    the number of bad messages that were removed anywhere before each message, or None if none were.
     """
 
     data: pa.Buffer
@@ -179,7 +183,7 @@ class MessageBatch:
         return len(self.starts)
 
     def slice(self, begin: int, end: int) -> MessageBatch:
-        """Return the messages [begin, end) of the batch."""
+        """Return the messages [begin, end) of the batch, without copying their bodies."""
         part = slice(begin, end)
         return replace(
             self,
@@ -193,7 +197,7 @@ class MessageBatch:
         )
 
     def only(self, kept: Longs) -> MessageBatch:
-        """Copy the messages with the given numbers (ascending) to a new buffer.
+        """Return only the messages with these numbers (ascending), copied to a new buffer.
 
         The bytes of the other messages must not stay between the bodies, because they may contain
         an open quote. Consecutive messages are copied in one piece, with a line feed between the
@@ -257,7 +261,7 @@ class MessageBatch:
         )
 
     def separated_by(self, between: bytes) -> MessageBatch:
-        """Return the same messages with exactly the bytes `between` between any two bodies."""
+        """Copy the messages to a new buffer with exactly the bytes `between` between two bodies."""
         whole = memoryview(self.data)
         places = zip(self.starts.tolist(), self.ends.tolist(), strict=True)
         data = pa.py_buffer(between.join(whole[begin:end] for begin, end in places))
@@ -267,7 +271,10 @@ class MessageBatch:
         return replace(self, data=data, starts=ends - lengths, ends=ends)
 
     def without_marks(self) -> MessageBatch:
-        """Skip the UTF-8 byte order mark (EF BB BF) at the start of bodies. Some editors write it."""
+        """Return the messages without a UTF-8 byte order mark (EF BB BF) at the start of a body.
+
+        Some editors write it. The bytes are not copied; `starts` skips them.
+        """
         data = octets(self.data)
         # Usually no body begins with EF. An empty body at the end of the data counts as its last byte.
         if not len(data) or not (data.take(self.starts, mode="clip") == codecs.BOM_UTF8[0]).any():
@@ -329,11 +336,11 @@ def as_messages(
     source: str,
     headers: HeaderColumns | None = None,
 ) -> tuple[MessageBatch, tuple[Problem, ...]]:
-    """Convert received messages to a batch, and return the problems of messages without a body.
+    """Convert messages received from a broker to a batch.
 
-    `place` is the source number (one for all messages, or one each) and the offset of each message.
-    Generated ids are built from both. `headers` are the headers of all messages if they have no
-    header column.
+    Also returns the problems of messages without a readable body. `received` has the Arrow schema
+    `RECEIVED`. `place` is the source number (one for all messages, or one each) and the offset of
+    each message. Generated ids are built from both. `headers` replaces the column of headers.
     """
     bounds, data = byte_view(received["body"])
     number, offsets = place
@@ -358,11 +365,46 @@ def as_messages(
     )
 
 
+def _raw_body(body: Any, number: int) -> bytes:
+    if isinstance(body, bytes | bytearray | memoryview | pa.Buffer):
+        return bytes(body)
+    if not isinstance(body, str):
+        problem = f"body {number} is {type(body).__name__}, neither text nor bytes"
+        raise OptionError(problem)
+    try:
+        return body.encode()
+    except UnicodeEncodeError:
+        raise OptionError(f"body {number} is not Unicode text: {body!r}") from None
+
+
+def messages_from(bodies: Iterable[bytes | str], source: str = "messages") -> MessageBatch:
+    """Build a batch of messages, which can be parsed, from a list of bodies.
+
+    Each body counts as one file, numbered from 0. Raises OptionError if a body is neither text nor
+    bytes.
+    """
+    # A single string would be iterated character by character.
+    if isinstance(bodies, str | bytes | Mapping) or not isinstance(bodies, Iterable):
+        raise OptionError(f"bodies must be a list of strings or bytes, not {type(bodies).__name__}")
+    raw = [_raw_body(body, number) for number, body in enumerate(bodies, 1)]
+    bounds = np.zeros(len(raw) + 1, np.int64)
+    np.cumsum([len(body) for body in raw], out=bounds[1:])
+    return MessageBatch(
+        data=pa.py_buffer(b"".join(raw)),
+        starts=bounds[:-1],
+        ends=bounds[1:],
+        files=np.arange(len(raw), dtype=np.int64),
+        offsets=np.zeros(len(raw), np.int64),
+        headers=None,
+        source=source,
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class CompleteMessages:
-    """The number of messages at the beginning of a batch that can be parsed without later messages.
+    """How many messages at the beginning of a batch can be parsed without later messages.
 
-    `later` describes the other messages of the batch, which must wait.
+    `count` is their number. `later` describes the other messages of the batch, which must wait.
     """
 
     count: int
@@ -371,14 +413,17 @@ class CompleteMessages:
 
 @runtime_checkable
 class WaitingFormat(Protocol):
-    """The interface of formats in which messages may have to wait for later messages."""
+    """The interface of message formats in which messages may have to wait for later messages.
+
+    For example, a later message may contain the rest of a large object.
+    """
 
     def complete(self, messages: MessageBatch) -> CompleteMessages:
         """Count the messages at the beginning of the batch that can be parsed without later messages."""
         ...
 
     def continues(self, messages: MessageBatch) -> bool:
-        """Return whether these messages only continue the messages that already wait.
+        """Return whether new messages only continue the messages that already wait.
 
         Then all of them must wait until another message arrives, and nothing is parsed yet.
         """
@@ -399,9 +444,10 @@ class MessageCutter(Protocol):
         ...
 
     def cut(self, chunks: Chunks, file: int, longest: int) -> Iterator[MessageBatch]:
-        """Yield the parts of a file's only message as messages, in order.
+        """Cut the only message of a file, and yield its parts as messages, in order.
 
-        Each call of `chunks` reads the file's bytes from the start.
+        Each call of `chunks` reads the file's bytes from the start. `file` is the number of the
+        file.
 
         Parts have at most `longest` bytes. Raises DecodeError if the message is not well-formed or
         has a longer part; then nothing of it may be captured.

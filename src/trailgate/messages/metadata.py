@@ -76,7 +76,7 @@ CUT_TIMES: Final = "commit times have microseconds in a trail: further digits we
 
 
 def _padded_ids(ids: pa.Array) -> pa.Array:
-    """Pad the numbers in ids of ActiveMQ clients with zeros, so that text order is number order.
+    """Pad the numbers in message ids of ActiveMQ with zeros, so that text order is number order.
 
     Other ids are unchanged.
 
@@ -90,34 +90,43 @@ def _padded_ids(ids: pa.Array) -> pa.Array:
     return pc.coalesce(pc.binary_join_element_wise(*strings, ""), ids)
 
 
-class MessageIdWord(NamedTuple):
-    """A keyword of `jms.id`: the header with the id, and a function that makes ids sortable as text (None if they already are)."""
+class MessageIdHeader(NamedTuple):
+    """What a value of `jms.id` selects: the header with the message id.
+
+    `reformat` makes the ids sortable as text; None if they already are.
+    """
 
     header: str
     reformat: Callable[[pa.Array], pa.Array] | None = None
 
 
 # capture properties 2.1; any other value of jms.id is the name of a header.
-MESSAGE_ID_KINDS: Final[Mapping[str, MessageIdWord]] = MappingProxyType(
+MESSAGE_ID_HEADERS: Final[Mapping[str, MessageIdHeader]] = MappingProxyType(
     {
-        "ogg": MessageIdWord("GG_ID"),
-        "wmq": MessageIdWord(JMS_MESSAGE_ID),
-        "activemq": MessageIdWord(JMS_MESSAGE_ID, _padded_ids),
+        "ogg": MessageIdHeader("GG_ID"),
+        "wmq": MessageIdHeader(JMS_MESSAGE_ID),
+        "activemq": MessageIdHeader(JMS_MESSAGE_ID, _padded_ids),
     }
 )
 
 
-def message_id_kind(name: str | None) -> MessageIdWord:
-    """Return the header that a value of `jms.id` selects. None means JMSMessageID."""
+def message_id_header(name: str | None) -> MessageIdHeader:
+    """Return what a value of `jms.id` selects: a keyword's header, or the header with this name.
+
+    None selects JMSMessageID.
+    """
     name = name or JMS_MESSAGE_ID
-    return MESSAGE_ID_KINDS.get(name, MessageIdWord(name))
+    return MESSAGE_ID_HEADERS.get(name, MessageIdHeader(name))
 
 
 def message_ids(messages: MessageBatch, name: str | None) -> pa.Array:
-    """Return each message's id, as selected by a value of `jms.id` other than `time`; null if the header is missing."""
-    kind = message_id_kind(name)
-    ids = messages.header(kind.header)
-    return ids if kind.reformat is None else kind.reformat(ids)
+    """Return the id of each message, or null if the message does not have the header.
+
+    `name` is the value of `jms.id`, but not `time`.
+    """
+    selected = message_id_header(name)
+    ids = messages.header(selected.header)
+    return ids if selected.reformat is None else selected.reformat(ids)
 
 
 class MessageIdRule(NamedTuple):
@@ -178,8 +187,9 @@ class MessageIds:
     The last `remembered` ids are kept in memory.
 
     A message is skipped if an earlier one had the same id and body. It is a problem if the same id
-    comes with a different body, or if an id differs in length from the previous id. With `ordered`,
-    a new id must also be higher than all earlier ones.
+    comes with a different body, if an id differs in length from the highest id so far, or if only
+    some messages of a batch have an id. With `ordered`, a new id must also be higher than all
+    earlier ones.
     """
 
     def __init__(self, rule: MessageIdRule) -> None:
@@ -198,7 +208,7 @@ class MessageIds:
             self._last = max(last, self._last or last)
 
     def deduplicate(self, messages: MessageBatch) -> DeduplicatedMessages:
-        """Find the messages of a batch whose ids are new."""
+        """Find the messages of a batch whose ids are new, and the problems of ids."""
         ids = message_ids(messages, self._name)
         names: list[str | None] = ids.to_pylist()
         sums = checksums(messages.data, messages.starts, messages.ends)
@@ -252,10 +262,11 @@ class MessageIds:
     def _error(self, message_id: str | None, *, absent: bool) -> TransactionError | None:
         """Return the error of a message that is not a duplicate, or None if its id is good.
 
-        A missing id is an error only if `absent`: if other messages of the batch have an id.
+        A missing id (None) is an error only with `absent`, which means that other messages of the
+        batch have an id.
         """
         if message_id is None:
-            header = message_id_kind(self._name).header
+            header = message_id_header(self._name).header
             problem = f"the message has no header {header} for its id"
             return TransactionError(problem, hint=_ABSENT) if absent else None
         if message_id in self._known:
@@ -288,10 +299,11 @@ class MetadataValues:
         self.notes: frozenset[str] = frozenset()
 
     def text(self, source: ValueSource, generated: pa.Array | None, what: str) -> pa.Array:
-        """Return a metadata value for each record. `what` names it in errors, such as "txid".
+        """Return a required metadata value as text for each record, for example the transaction id.
 
-        `generated` is used in records for which the value is generated. Raises BadMessagesError if
-        it is missing in messages.
+        `what` names it in errors, such as "txid". `generated` has the values for records in which
+        the value is not read but generated. Raises BadMessagesError for the messages without the
+        value.
         """
         values = self.optional(source, generated)
         assert values is not None
@@ -309,7 +321,7 @@ class MetadataValues:
         hint: str | pa.Array = "",
         **place: Any,
     ) -> ErrorColumns:
-        """Create errors about records' metadata, located at the value's field if it has one, otherwise at the record."""
+        """Create errors about metadata, located at the field of the record, or at the record."""
         is_field = source.kind is SourceKind.FIELD
         at = self.records.field_places(rows, source.name) if is_field else None
         if at is None:
@@ -318,7 +330,7 @@ class MetadataValues:
         return self.records.errors(rows, problem, hint, **{"field": source.name} | place | {**at})
 
     def _rows_without_value(self, source: ValueSource, values: pa.Array, what: str) -> Longs:
-        """Return the rows without a value.
+        """Return the records that lack a required metadata value.
 
         An empty id counts as no value, because all records with an empty id would be one
         transaction.
@@ -332,7 +344,7 @@ class MetadataValues:
         return rows
 
     def _required_ids(self) -> tuple[str, ...]:
-        """Return the names of the required ids.
+        """Return the names of the ids that every record must have: seqid, and perhaps txid.
 
         If sequence ids identify transactions, no transaction id is needed.
         """
@@ -340,9 +352,10 @@ class MetadataValues:
         return ("seqid",) if by_sequence else ("seqid", "txid")
 
     def codes(self, source: ValueSource, what: str) -> tuple[Longs, list[str]]:
-        """Return a metadata value for each record as an index into the list of distinct values.
+        """Return a required metadata value that repeats, such as the operation type, as codes.
 
-        Raises BadMessagesError if it is missing in messages.
+        A code is an index into the list of distinct values; there is one for each record. `what`
+        names the value in errors. Raises BadMessagesError for the messages without the value.
         """
         if source.kind is SourceKind.FIELD:
             codes, values = self.records.codes(source.name)
@@ -356,10 +369,10 @@ class MetadataValues:
         return f"the message has no header {self._header(source)} for {what}", HEADERS_HINT
 
     def optional(self, source: ValueSource | None, generated: pa.Array | None) -> pa.Array | None:
-        """Return a metadata value for each record, or None if `source` is None.
+        """Return an optional metadata value for each record, or None if `source` is None.
 
-        A value is null if the message does not have the header. `generated` is used in records for
-        which the value is generated.
+        A value is null if the message does not have the header. `generated` has the values for
+        records in which the value is not read but generated.
         """
         if source is None:
             return None
@@ -375,14 +388,14 @@ class MetadataValues:
         return generated
 
     def _of_message(self, source: ValueSource) -> pa.Array:
-        """Return the header or id of each message."""
+        """Return the header that is the source of a metadata value, or the id, of each message."""
         if source.kind is SourceKind.MESSAGE_ID:
             return message_ids(self.records.messages, self.options.message_id)
         return self.records.messages.header(source.name)
 
     def _header(self, source: ValueSource) -> str:
         if source.kind is SourceKind.MESSAGE_ID:
-            return message_id_kind(self.options.message_id).header
+            return message_id_header(self.options.message_id).header
         return source.name
 
     def times(self) -> Longs:
@@ -401,11 +414,11 @@ class MetadataValues:
         values = self.text(source, pa.scalar("", pa.string()), "timestamp")
         if formats is None and generated is None:
             rows = np.arange(len(values))
-            return self._format(values, rows, self.options.timestamp_format)
+            return self._parse_times(values, rows, self.options.timestamp_format)
         times = self._received_times()
         for rows, given in formats or [(np.arange(len(values)), self.options.timestamp_format)]:
             read = rows if generated is None else rows[~generated[rows]]
-            times[read] = self._format(values.take(pa.array(read)), read, given)
+            times[read] = self._parse_times(values.take(pa.array(read)), read, given)
         return times
 
     def _received_times(self) -> Longs:
@@ -442,22 +455,22 @@ class MetadataValues:
             return None
         return times[which] if cut < 0 else None
 
-    def _format(self, values: pa.Array, rows: Longs, given: DateFormat | None) -> Longs:
-        """Parse the times `values` of the records `rows` with the format `given`.
+    def _parse_times(self, values: pa.Array, rows: Longs, given: DateFormat | None) -> Longs:
+        """Parse the commit times `values` of the records `rows` with the configured format `given`.
 
-        If it is None, the default format is used for text, and digits are read as a number.
+        If that is None, text is parsed with the default format, and digits alone as a number.
         """
         if given:
-            return self._times(values, rows, given)
+            return self._parse_with(values, rows, given)
         digits = self._in_digits(values, rows)
         # Without a configured format, a time is either text or a number. Mixed batches are read in
         # two parts.
         if digits.all() or not digits.any():
-            return self._times(values, rows, DEFAULT_FORMAT if not digits.any() else None)
+            return self._parse_with(values, rows, DEFAULT_FORMAT if not digits.any() else None)
         times = np.empty(len(values), np.int64)
         for mine, fmt in ((~digits, DEFAULT_FORMAT), (digits, None)):
             which = np.flatnonzero(mine)
-            times[which] = self._times(values.take(pa.array(which)), rows[which], fmt)
+            times[which] = self._parse_with(values.take(pa.array(which)), rows[which], fmt)
         return times
 
     def _in_digits(self, values: pa.Array, rows: Longs) -> Mask:
@@ -472,8 +485,8 @@ class MetadataValues:
         digits: Mask = pc.utf8_is_digit(values).to_numpy(zero_copy_only=False)[first]
         return digits
 
-    def _times(self, values: pa.Array, rows: Longs, fmt: DateFormat | None) -> Longs:
-        """Parse the times `values` of the records `rows` with one format.
+    def _parse_with(self, values: pa.Array, rows: Longs, fmt: DateFormat | None) -> Longs:
+        """Parse the commit times `values` of the records `rows` with one format (None: numbers).
 
         Raises BadMessagesError with the messages that have an invalid time.
         """
@@ -525,9 +538,9 @@ class MetadataValues:
 def _pair(
     left: tuple[Longs, list[str]], right: tuple[Longs, list[str]], between: str
 ) -> tuple[Longs, list[str]]:
-    """Join the strings of two columns, such as schemas and tables, with the separator ``between``.
+    """Join two parts of table names, such as schemas and tables, with the separator ``between``.
 
-    A column is an index for each record, and the list of distinct strings.
+    A part is an index for each record, and the list of distinct strings.
     """
     # Numbers each pair (a, b) as a * n + b, then renumbers the pairs that occur as 0, 1, 2, ...
     pairs = left[0] * len(right[1]) + right[0]

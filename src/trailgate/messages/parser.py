@@ -51,10 +51,10 @@ _AS_UPDATES: Final = byte_table({kind: kind for kind in range(256)} | {INSERT: U
 
 
 class EarlierRecords(NamedTuple):
-    """The records before the faults of bad messages: `batch` has each of them as a separate message.
+    """The records that precede the faults of bad messages, each as a message of its own in `batch`.
 
-    The arrays have one element per record: the index of its bad message, its number in that message
-    (from 1), and its byte offset in that message.
+    They are parsed too, to find earlier errors. The arrays have one element per record: the index
+    of its bad message, its number in that message (from 1), and its byte offset in that message.
     """
 
     batch: MessageBatch
@@ -96,7 +96,8 @@ class MessageFormat(ABC, Generic[R]):
     ) -> tuple[Image, Image]:
         """Read the before and after images of records with one table, type and layout.
 
-        Errors are added to `errors`.
+        `kind` is the operation type, and `rows` are the indexes of the records. Errors are added to
+        `errors`.
 
         If the format has no before values, records of the kind UPDATE may include inserts.
         """
@@ -127,11 +128,11 @@ class MessageFormat(ABC, Generic[R]):
         return BadMessageIds.unknown(len(messages))
 
     def warnings(self, notes: frozenset[str]) -> frozenset[str]:
-        """Combine the notes of all records into the warnings that a run prints at its end."""
+        """Combine the notes of all batches (`MessageRecords.notes`) into the warnings of a run."""
         return notes
 
     def warnings_of_part(self, notes: frozenset[str]) -> frozenset[str]:
-        """Return the warnings after a part of a run, without warnings that need the complete run."""
+        """Return the warnings of a part of a run, without warnings that need the complete run."""
         return self.warnings(notes)
 
 
@@ -139,7 +140,9 @@ class MessageFormat(ABC, Generic[R]):
 class MessageParser:
     """Parses batches of messages of any format with one set of options.
 
-    The TABLE statements that apply to a table are found once, not for each batch.
+    The TABLE statements that apply to a table are found once, not for each batch. `now` is the time
+    of the run in microseconds since 1970. `first_file` is added to the file numbers in generated
+    ids.
     """
 
     format: MessageFormat[Any]
@@ -309,7 +312,11 @@ class MessageParser:
     def _codes(
         self, sources: MetadataValues, source: ValueSource, meanings: Mapping[bytes, str], what: str
     ) -> Octets:
-        """Return each record's operation type or transaction indicator as the byte of its letter, such as ord("I")."""
+        """Return the operation type or transaction indicator of each record as a byte: ord("I").
+
+        `meanings` maps the codes in messages to letters, and `what` is "optype" or "txind". Raises
+        BadMessagesError for the messages with an unknown code.
+        """
         codes, values = sources.codes(source, what)
         # The letter of each distinct value, or 0 if the value has no meaning.
         letters = np.zeros(max(1, len(values)), np.uint8)
@@ -334,7 +341,10 @@ class MessageParser:
         return meant
 
     def _find_captured(self, tables: list[Table], table_of: Longs) -> Longs:
-        """Return the indexes of the records whose table is captured."""
+        """Return the indexes of the records whose table is captured.
+
+        `table_of` is the index of each record's table in `tables`.
+        """
         wanted = np.array([self.selections.of(t) is not None for t in tables] or [True])
         if wanted.all():
             return np.arange(len(table_of))
@@ -351,9 +361,10 @@ class MessageParser:
     ) -> Iterator[ChangeBlock]:
         """Yield the captured operations in blocks of one table, operation type and layout.
 
-        `rows` are the records of captured tables, and a block's `order` are record numbers. Inserts
-        and updates share a block if both have only after images. For `excluded` see
-        `RawOperations`. Raises BadMessagesError after the last block.
+        `rows` are the records of captured tables, `table_of` is the index of each record's table in
+        `known`, and a block's `order` are record numbers. Inserts and updates share a block if both
+        have only after images. For `excluded` see `RawOperations`. Raises BadMessagesError after
+        the last block.
         """
         if not len(rows):
             return
@@ -397,9 +408,9 @@ class MessageParser:
         excluded: Longs | None,
         errors: MessageErrors,
     ) -> ChangeBlock:
-        """Return the operations that TABLE statements select.
+        """Return the operations of a block that its TABLE statements select.
 
-        Adds an error if the selection depends on a missing column.
+        Adds an error for each operation about which a missing column decides.
         """
         selection = self.selections.of(block.table)
         assert selection is not None
@@ -416,7 +427,7 @@ class MessageParser:
         )
         places = np.flatnonzero(undecided)
         if len(places):
-            missing = [selection.missing(block, at) for at in places.tolist()]
+            missing = [selection.undecided_problem(block, at) for at in places.tolist()]
             problem, rows = pa.array(missing, pa.string()), block.order[places]
             found = records.errors(rows, problem, MISSING_HINT, table=block.table.name)
             errors.add(records.message[rows], found)
@@ -424,9 +435,10 @@ class MessageParser:
 
 
 def _first_and_last(message: Longs, ids: pa.Array, count: int) -> BadMessageIds:
-    """Return the first and last id of each message's records.
+    """Return the first and last transaction id of each message, from the ids of its records.
 
-    They are unknown if any record has no id.
+    `message` is the message of each record, and `count` the number of messages. The ids of a
+    message are unknown if it has no record, or if a record has no id.
     """
     # Records are ordered by message: the records of message i are [begins[i], ends[i]).
     numbers = np.arange(count)
@@ -440,5 +452,5 @@ def _first_and_last(message: Longs, ids: pa.Array, count: int) -> BadMessageIds:
 
 
 def _none_if_null(values: pa.Array | None) -> pa.Array | None:
-    """Return the column, or None if all its values are null."""
+    """Return a column of metadata, or None if all its values are null."""
     return None if values is None or values.null_count == len(values) else values

@@ -67,7 +67,7 @@ class BadMessageIds:
 
     @staticmethod
     def join(parts: Sequence[BadMessageIds]) -> BadMessageIds:
-        """Concatenate the ids of bad messages."""
+        """Concatenate the transaction ids of bad messages."""
         return BadMessageIds(
             pa.concat_arrays([part.first for part in parts]),
             pa.concat_arrays([part.last for part in parts]),
@@ -84,12 +84,12 @@ class BadMessageIds:
         return None if first is None else (first, last)
 
     def take(self, rows: Longs) -> BadMessageIds:
-        """Return the ids of the bad messages at these indexes."""
+        """Return the transaction ids of the bad messages at these indexes."""
         which = pa.array(rows, pa.int64())
         return BadMessageIds(self.first.take(which), self.last.take(which), self.none[rows])
 
     def put(self, rows: Longs, others: BadMessageIds) -> BadMessageIds:
-        """Replace the ids of the bad messages at these indexes."""
+        """Replace the transaction ids of the bad messages at these indexes by `others`."""
         which = np.arange(len(self))
         which[rows] = len(self) + np.arange(len(rows))
         return BadMessageIds.join([self, others]).take(which)
@@ -109,7 +109,9 @@ class Problems(Sequence[Problem]):
     offsets: Longs
 
     @staticmethod
-    def at(message: Longs, errors: ErrorColumns, ids: BadMessageIds | None = None) -> Problems:
+    def of_columns(
+        message: Longs, errors: ErrorColumns, ids: BadMessageIds | None = None
+    ) -> Problems:
         """Build problems of this batch's messages from their numbers and errors."""
         none = np.full(len(message), NO_PLACE)
         own = BadMessageIds.unknown(len(message)) if ids is None else ids
@@ -117,7 +119,7 @@ class Problems(Sequence[Problem]):
 
     @staticmethod
     def of(problems: Iterable[Problem]) -> Problems:
-        """Convert `Problem` rows to columns."""
+        """Convert the problems of messages to columns."""
         if isinstance(problems, Problems):
             return problems
         every = check_items("problems", problems, Problem)
@@ -135,7 +137,7 @@ class Problems(Sequence[Problem]):
 
     @staticmethod
     def join(parts: Sequence[Problems]) -> Problems:
-        """Concatenate the problems of several batches."""
+        """Concatenate the problems of messages of several batches."""
         filled = [part for part in parts if len(part)] or parts[:1]
         if len(filled) == 1:
             return filled[0]
@@ -170,7 +172,7 @@ class Problems(Sequence[Problem]):
         return (self[row] for row in range(len(self)))
 
     def take(self, rows: Longs) -> Problems:
-        """Return the problems at these indexes."""
+        """Return the problems of messages at these indexes."""
         return Problems(
             self.message[rows],
             self.errors.take(rows),
@@ -180,7 +182,7 @@ class Problems(Sequence[Problem]):
         )
 
     def where(self, kept: Mask) -> Problems:
-        """Return the problems that a mask selects."""
+        """Return the problems of messages that a mask selects."""
         return self if kept.all() else self.take(np.flatnonzero(kept))
 
     def moved(self, by: int) -> Problems:
@@ -217,7 +219,7 @@ class MessageErrors:
         return bool(self._parts)
 
     def add(self, messages: Longs, errors: ErrorColumns) -> None:
-        """Add errors of messages to the batch."""
+        """Add an error for each of these messages, which may already have errors."""
         if len(messages):
             self._parts.append((messages, errors))
 
@@ -233,7 +235,8 @@ class MessageErrors:
 class ProblemCollector:
     """Collects the problems of a batch while its transactions are checked.
 
-    Only the first problem of each message is kept.
+    It begins with the `problems` of the parser, of which the last one of each message is kept. Then
+    a problem is added only to a message that has none.
     """
 
     def __init__(self, problems: Iterable[Problem]) -> None:
@@ -244,7 +247,7 @@ class ProblemCollector:
         return bool(len(self._known) or self._found)
 
     def add(self, message: int, error: TrailgateError) -> None:
-        """Add an error to a message, unless it already has one."""
+        """Add an error to a message of the batch, unless the message already has one."""
         at = int(np.searchsorted(self._known.message, message))
         known = at < len(self._known) and self._known.message[at] == message
         if not known:
@@ -259,16 +262,16 @@ class ProblemCollector:
     @property
     def unreadable(self) -> Problems:
         """The problems of unreadable messages that may contain operations, in order."""
-        every = self.every()
+        every = self.problems()
         return every.where(~every.ids.none)
 
-    def every(self) -> Problems:
-        """Return all problems, in the order of their messages."""
+    def problems(self) -> Problems:
+        """Return all problems of the batch's messages, in the order of the messages."""
         if not self._found:
             return self._known
         messages = np.fromiter(self._found, np.int64, len(self._found))
         errors = ErrorColumns.of_errors(list(self._found.values()))
-        both = Problems.join([self._known, Problems.at(messages, errors)])
+        both = Problems.join([self._known, Problems.of_columns(messages, errors)])
         return both.take(np.argsort(both.message, kind="stable"))
 
 

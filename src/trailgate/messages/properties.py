@@ -72,14 +72,17 @@ class PropertyEntry:
 
 @dataclass(frozen=True, slots=True)
 class Properties:
-    """The entries of a properties file, and warnings about them (name, reason)."""
+    """The entries of a properties file, and warnings about them (name, reason).
+
+    `source` is the name of the file in errors.
+    """
 
     entries: tuple[PropertyEntry, ...]
     source: str = ""
     notes: tuple[tuple[str, str], ...] = ()
 
     def get(self, name: str) -> PropertyEntry | None:
-        """Return the property with this canonical name, or None."""
+        """Return the property of the file that has this canonical name, or None."""
         return next((entry for entry in self.entries if entry.name == name), None)
 
     def error(
@@ -118,7 +121,10 @@ def parse_properties(data: bytes, source: str = "") -> Properties:
 
 
 def _entry(line: str, number: int, *, rules: bool) -> PropertyEntry:
-    """Parse one line. With `rules`, unknown names that contain a point are properties of XML rules."""
+    """Parse a line of a properties file, `name=value`.
+
+    With `rules`, the file has XML rules, and unknown names with a point are their properties.
+    """
     name, equals, value = line.partition("=")
     name, value = name.strip(_BLANKS), value.strip(_BLANKS)
     if not equals or not name:
@@ -190,7 +196,7 @@ def _notes(found: dict[str, PropertyEntry]) -> list[tuple[str, str]]:
 
 
 def _parser(found: dict[str, PropertyEntry]) -> str:
-    """Return the name of the file's parser in lower case, or ""."""
+    """Return the parser that a properties file names (`parser.type`), in lower case, or ""."""
     entry = found.get("parser.type")
     return "" if entry is None else entry.value.casefold()
 
@@ -208,7 +214,7 @@ def _stray_notes(found: dict[str, PropertyEntry]) -> list[tuple[str, str]]:
 
 
 def _time_notes(found: dict[str, PropertyEntry]) -> list[tuple[str, str]]:
-    """Return a warning if operations get the time of capture because no timestamp property is set.
+    """Return a warning if no property sets the timestamp: operations get the capture's time.
 
     Other defaults only generate ids, and are documented.
     """
@@ -226,7 +232,10 @@ def _shown(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ValueSource:
-    """The source of a metadata value. `name` is the field, the header or the literal text."""
+    """The source of a metadata value that a property names: a field, header, literal and so on.
+
+    `name` is the name of the field or header, or the literal text, and otherwise empty.
+    """
 
     kind: SourceKind
     name: str = ""
@@ -239,7 +248,10 @@ class ValueSource:
 
 @dataclass(frozen=True, slots=True)
 class HeaderFields:
-    """The names of a record's header fields. `place` describes their origin in error messages."""
+    """The names of a record's header fields.
+
+    `place` describes in errors what defines them, for example the property `delim.header`.
+    """
 
     names: tuple[str, ...] = ()
     place: str = ""
@@ -252,7 +264,7 @@ class HeaderFields:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Lookup(Mapping[K, V]):
-    """A small immutable mapping for options, which can be pickled and hashed."""
+    """A small immutable mapping in the options of a parser, which can be pickled and hashed."""
 
     pairs: tuple[tuple[K, V], ...] = ()
 
@@ -353,10 +365,10 @@ def _field(
 
 
 class DefinitionFiles(Protocol):
-    """Opens the definition files that properties name."""
+    """The interface by which properties read the definition files that they name."""
 
     def chosen(self, path: str) -> str:
-        """Return the path of the definitions file: the path in the properties, or the path that replaces it."""
+        """Return the definitions file to read, if the properties name the file `path`."""
         ...
 
     def sourcedefs(self, path: str) -> Definitions:
@@ -393,18 +405,18 @@ class PropertyReader:
         return self.properties.error(problem, self.entry(name), hint)
 
     def missing_error(self, name: str) -> OptionError:
-        """Create the error of a missing property."""
+        """Create the error that a required property of the parser is missing."""
         return self.properties.error(f"{self.parser}.{name} is required")
 
     def required(self, name: str, parse: Callable[[str], T]) -> T:
-        """Parse a required property of the parser."""
+        """Parse a required property of the parser with the function `parse`."""
         entry = self.entry(name)
         if entry is None:
             raise self.missing_error(name)
         return self.parse(entry, parse)
 
     def text(self, name: str, default: str = "") -> str:
-        """Return a property as written.
+        """Return a parser's property as text, as it is written in the file.
 
         If it is not set, return `default`, or else the default in the property table.
         """
@@ -446,7 +458,7 @@ class PropertyReader:
         return parse_bytes(default) if default else None
 
     def required_bytes(self, name: str) -> bytes:
-        """Return a property as bytes. The property table must have a default for it."""
+        """Return a property as bytes, as `byte_string` does. It must have a default value."""
         value = self.byte_string(name)
         assert value is not None
         return value
@@ -457,11 +469,11 @@ class PropertyReader:
         kinds: tuple[tuple[str, str], ...],
         take: Callable[[str], bytes] | None = None,
     ) -> Lookup[bytes, str]:
-        """Return a mapping of codes to their meanings, such as `{b"I": "I", b"NEW": "U"}`.
+        """Return the codes that properties define, with their meanings: `{b"I": "I", b"NEW": "U"}`.
 
-        `kinds` are pairs of a word and its meaning: with ("insert", "I"), the property
-        `optype.insertval` has the code of an insert. `take` reads such a property; by default it is
-        read as bytes. Raises OptionError if two codes are equal.
+        `name` is "optype" or "txind". `kinds` are pairs of a word and its meaning: with ("insert",
+        "I"), the property `optype.insertval` has the code of an insert. `take` reads such a
+        property; by default it is read as bytes. Raises OptionError if two codes are equal.
         """
         found: dict[bytes, str] = {}
         for word, meaning in kinds:
@@ -514,7 +526,7 @@ class PropertyReader:
         return word if word in MESSAGE_ID_WORDS else entry.value
 
     def parse(self, entry: PropertyEntry, parse: Callable[[str], T]) -> T:
-        """Parse a property's value with a function. An OptionError gets the property's line."""
+        """Call `parse` with a property's value. Adds the property's line to an OptionError."""
         try:
             return parse(entry.value)
         except OptionError as error:
@@ -522,7 +534,7 @@ class PropertyReader:
             raise error.with_place(source=source, line=entry.line, field=entry.written) from None
 
     def date_format(self, name: str) -> DateFormat | None:
-        """Return a property's date format, or None. Errors of dates name the property's line."""
+        """Return the date format that a property sets, or None. Errors of dates name its line."""
         entry = self.entry(name)
         return None if entry is None else configured_format(self.properties, entry)
 
@@ -551,6 +563,8 @@ def bytes_for_error(value: bytes) -> str:
 class MetadataOptions:
     """The options by which the metadata of operations is read (capture properties §4).
 
+    A `ValueSource` states where a value is read, None that it is not read. `optype_values` and
+    `txind_values` map the codes in messages to letters, and `message_id` is the value of `jms.id`.
     The table is named by `schemaandtable`, or by the sources of `schema` and `table` together.
     `infers` is set if no tables are defined and messages may describe them. With `quotes_table`, a
     point in the table's source is part of the table's name and does not separate it from a schema.
@@ -577,7 +591,7 @@ class MetadataOptions:
     undefined_hint: str = ""
 
     def with_tables(self, definitions: Definitions) -> MetadataOptions:  # noqa: ARG002  for parsers that look at them
-        """Return the parser's options with the tables that were inferred from messages."""
+        """Return the parser's options for a capture whose tables were inferred from messages."""
         return replace(self, infers=False)
 
     @property

@@ -63,9 +63,11 @@ class PropertyEffect(Enum):
 
 
 class PropertyRow(NamedTuple):
-    """A row of the property table.
+    """A row of the property table: the facts about one capture property.
 
-    `<...>` in a name stands for a name that the user chooses, and `*` for any text.
+    `kind` is the type of its value, `sources` the kinds of sources that it may name, and `choices`
+    the values that it may have. `<...>` in a name stands for a name that the user chooses, and `*`
+    for any text.
 
     `origin` cites where the property is documented. `reason` explains why a property has no effect.
     """
@@ -124,22 +126,22 @@ class ParserRows:
     def row(
         self, name: str, kind: PropertyType, doc: str, default: str | None = None, **more: Any
     ) -> PropertyRow:
-        """Create the row of a property. `more` are further fields of PropertyRow."""
+        """Create the row of a parser's property. `more` are further fields of PropertyRow."""
         more.setdefault("origin", self.origin)
         return PropertyRow(f"{self.parser}.{name}", kind, doc, default=default, **more)
 
     def choice(self, name: str, doc: str, *choices: str, origin: str = OWN) -> PropertyRow:
-        """Create the row of a property with choices. The first choice is the default."""
+        """Create the row of a parser's property with fixed choices, the default first."""
         return self.row(name, PropertyType.CHOICE, doc, choices[0], origin=origin, choices=choices)
 
     def switch(self, name: str, doc: str, **more: Any) -> PropertyRow:
-        """Create the row of a boolean property, false by default."""
+        """Create the row of a parser's boolean property, which is false by default."""
         return self.row(name, PropertyType.BOOLEAN, doc, "false", choices=("true", "false"), **more)
 
     def source(self, name: str, **changes: Any) -> PropertyRow:
         """Create the row of a property that names the source of a metadata value, such as `timestamp`.
 
-        Its fields are those of `_METADATA`, if it has the name, replaced by `changes`.
+        The fields come from `_METADATA`, if it has this name; `changes` replace them.
         """
         members: dict[str, Any] = {**_METADATA.get(name, {}), **changes}
         return self.row(name, PropertyType.SOURCE, **members)

@@ -498,12 +498,12 @@ _PATTERNS: Final = tuple(
 
 
 def find_property(name: str) -> PropertyRow | None:
-    """Return the row of a property name or alias, or None."""
+    """Return the row of the property table for a name or alias of a capture property, or None."""
     if name in _ROWS and "<" not in name and "*" not in name:
         return _ROWS[name]
     return next((row for pattern, row in _PATTERNS if pattern.fullmatch(name)), None)
 
 
 def nearest_property(name: str) -> str:
-    """Return a hint with the most similar known property, or ""."""
+    """Return a hint with the capture property whose name is most similar, or ""."""
     return did_you_mean(name, _ROWS, cutoff=0.5)

@@ -1,4 +1,4 @@
-"""The parts that all writers of messages share: options, bodies, headers and keys.
+"""The parts that all writers of published messages share: options, bodies, headers and keys.
 
 A `MessageWriter` turns batches of operations into `WrittenMessages`. `cut_messages` divides records
 into messages: one message per transaction, or several if the transaction is longer than the limit.
@@ -89,7 +89,7 @@ class WrittenMessages:
         return len(self.order)
 
     def slice(self, begin: int, stop: int) -> WrittenMessages:
-        """Return the written messages [begin, stop)."""
+        """Return the messages to publish from index `begin` to before `stop`."""
         count = stop - begin
         headers = {name: values.slice(begin, count) for name, values in self.headers.items()}
         keys = None if self.keys is None else self.keys.slice(begin, count)
@@ -103,9 +103,9 @@ NO_MESSAGES: Final = WrittenMessages(pa.array([], pa.large_binary()), np.zeros(0
 
 
 class MessageWriter(Protocol):
-    """The interface of message writers: operations become messages.
+    """The interface of the writers of published formats: operations become messages.
 
-    A transaction may continue in the next batch.
+    A transaction may continue in the next batch, so the last message may be held back.
 
     Both methods raise EncodeError, with table and column, for values that the format cannot
     express.
@@ -122,7 +122,10 @@ class MessageWriter(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class MessageCuts:
-    """How written records are cut into messages: the first record of each message, and the message's number in its transaction, from 0."""
+    """How written records are cut into messages to publish: two arrays with an element per message.
+
+    `first` is the message's first record, and `segment` its number in its transaction, from 0.
+    """
 
     first: Longs
     segment: Longs

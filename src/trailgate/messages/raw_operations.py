@@ -33,13 +33,13 @@ POINT: Final = "."
 class RawOperations:
     """Operations before they are grouped into transactions, as arrays with one element per operation.
 
-    Each of the `blocks` has one operation type, or inserts and updates without before values; ids
-    and indicators are filled in later. An operation that is not captured is in no block. With
-    `by_id`, operations of one transaction are consecutive and have the same `seq_id`, and only the
-    end marks of `tx_ind` are used.
+    `message` is the number of each operation's message. Each of the `blocks` has one operation
+    type, or inserts and updates without before values; ids and indicators are filled in later. An
+    operation that is not captured is in no block. With `by_id`, operations of one transaction are
+    consecutive and have the same `seq_id`, and only the end marks of `tx_ind` are used.
 
-    `excluded` is 1 for operations of excluded users and transactions, -1 for operations without
-    a user or transaction name, and 0 for others. `tx_ids_generated` states whether transaction ids
+    `excluded` is 1 for operations of excluded users and transactions, -1 for operations without a
+    user or transaction name, and 0 for others. `tx_ids_generated` states whether transaction ids
     were generated instead of read: one value for all operations, or one for each. `notes` are
     warnings that a run reports once. `segments` is the number, from 1, of an operation's message in
     its transaction, if messages are numbered. `skipped` are the messages without operations.
@@ -113,7 +113,7 @@ def _are_generated(parts: Sequence[bool | Mask]) -> bool | Mask:
 
 
 def kept_operations(raw: RawOperations, bad: ProblemCollector) -> Mask:
-    """Return a mask of the operations whose messages have no error."""
+    """Return a mask of the operations of a batch whose messages have no problem in `bad`."""
     if not bad:
         return np.ones(len(raw.message), bool)
     return ~np.isin(raw.message, bad.messages)
@@ -129,8 +129,9 @@ def check_lengths(
     """Add a problem to every message with a sequence id that is not `length` characters long.
 
     Ids are compared as text, which is correct only if they all have the same length. If `length` is
-    None, it is that of the first id. Returns the length. If ids identify transactions (`by_id`
-    without `operation_ids`), only the part before the first point is measured.
+    None, the length of the first id is required. Returns the required length, or None if there are
+    no ids. If ids identify transactions (`by_id` without `operation_ids`), only the part before the
+    first point is measured.
     """
     if not len(raw.message):
         return length
@@ -162,8 +163,8 @@ def ordered_lengths(ids: pa.Array) -> pa.Array:
 
 
 def ordered_length(own: str, *, by_id: bool) -> int:
-    """Return the length of the ordered part of one sequence id.
+    """Return the length of the part of a sequence id that is compared.
 
-    With `by_id`, it ends before the first point; otherwise it is the whole id.
+    With `by_id`, this part ends before the first point; otherwise it is the whole id.
     """
     return len(own.partition(POINT)[0]) if by_id else len(own)

@@ -38,10 +38,10 @@ R = TypeVar("R", bound="MessageRecords")
 
 
 class BadMessagesError(Exception):
-    """The errors of several bad messages in a batch, by message number.
+    """The bad messages of a batch: their numbers (`messages`) and errors (`columns`).
 
-    The batch may contain further bad messages. The package `capture` catches this error, and parses
-    the other messages again without the bad ones.
+    The batch may contain further bad messages. The package `capture` catches this exception, and
+    parses the other messages again without the bad ones.
     """
 
     def __init__(self, errors: MessageErrors | Mapping[int, TrailgateError]) -> None:
@@ -51,15 +51,15 @@ class BadMessagesError(Exception):
 
     @property
     def errors(self) -> dict[int, TrailgateError]:
-        """The errors as exceptions, by message."""
+        """The errors of the bad messages as exceptions, by message number."""
         return dict(zip(self.messages.tolist(), self.columns, strict=True))
 
 
 @dataclass(frozen=True, slots=True)
 class MessageRecords(ABC):
-    """The records in a batch of messages: the message and byte offset of each.
+    """The records in a batch of messages: the number of each one's message, and its byte offset.
 
-    Subclasses for the formats add the content.
+    This is the base class; the class of each format adds the content, and reads the header fields.
     """
 
     # Why a message that is not blank contains no record of the format.
@@ -71,7 +71,7 @@ class MessageRecords(ABC):
 
     @abstractmethod
     def text(self, name: str) -> pa.Array:
-        """Return a header field as text, one value per record."""
+        """Return the header field `name` of the records as text, one value per record."""
 
     def codes(self, name: str) -> tuple[Longs, list[str]]:
         """Return a header field of the records as codes: for each record an index into the list of distinct strings."""
@@ -150,25 +150,25 @@ class MessageRecords(ABC):
 
     def messages_without(self) -> Longs:
         """Return the numbers of the messages that contain no record, except those that `notes` report."""
-        return numbers_without(self.message, len(self.messages))
+        return messages_without_records(self.message, len(self.messages))
 
     @abstractmethod
     def raws(self, rows: Longs) -> pa.BinaryArray:
-        """Return the bytes of several records, for errors. Long records are cut."""
+        """Return the bytes of these records, to show them in errors. Long records are cut."""
 
     def raw(self, row: int) -> bytes:
-        """Return the bytes of one record of a message."""
+        """Return the bytes of one record, to show them in an error."""
         return bytes(self.raws(np.array([row]))[0].as_py())
 
     def error(self, row: int, problem: str, hint: str = "", **place: object) -> DecodeError:
-        """Create an error located at a record, with its message and offset."""
+        """Create an error located at a record: with its number in the message, offset and bytes."""
         where = Where(record=self.number(row), offset=int(self.offset[row]), raw=self.raw(row))
         return DecodeError(problem, where=where, hint=hint).with_place(**place)
 
     def errors(
         self, rows: Longs, problem: str | pa.Array, hint: str | pa.Array = "", **place: Any
     ) -> ErrorColumns:
-        """Create errors located at records.
+        """Create errors located at records: with the number, the offset and the bytes of each.
 
         `problem`, `hint` and each field of `place` is one value for all errors, or a column.
         """
@@ -176,7 +176,7 @@ class MessageRecords(ABC):
         return ErrorColumns.of(len(rows), problem, hint, **own | place)
 
     def field_places(self, rows: Longs, name: str) -> Mapping[str, Any] | None:
-        """Return the offsets and bytes of a header field in records, to show in their errors.
+        """Return the offsets and bytes of a header field in these records, to locate their errors.
 
         Returns None if the format does not know them.
         """
@@ -197,9 +197,10 @@ class MessageRecords(ABC):
     def check_sizes(
         self, sizes: Longs, least: int, describe: Callable[[int], str], hint: str
     ) -> None:
-        """Raise BadMessagesError if records are shorter than the header.
+        """Raise BadMessagesError for the messages with a record that is shorter than the header.
 
-        `least` is the length of the header, and `describe` formats a length, such as "2 fields".
+        `sizes` are the lengths of the records, `least` is the length of the header, and `describe`
+        formats a length, such as "2 fields".
         """
 
         def errors(rows: Longs) -> ErrorColumns:
@@ -213,19 +214,22 @@ class MessageRecords(ABC):
             self.refuse(short, errors)
 
     def number(self, row: int) -> int:
-        """Return a record's number within its message, counted from 1."""
+        """Return the number of one record within its message, counted from 1."""
         return int(self.numbers(np.array([row]))[0])
 
     def numbers(self, rows: Longs) -> Longs:
-        """Return each record's number within its message, counted from 1."""
+        """Return the number of each of these records within its message, counted from 1."""
         # Records ascend by message, so a search finds the first one of a message. Example: records of the
         # messages 0 0 1: record 1 is number 1 - 0 + 1 = 2 of message 0.
         first: Longs = np.searchsorted(self.message, self.message[rows])
         return rows - first + 1
 
 
-def numbers_without(message: Longs, count: int) -> Longs:
-    """Return the numbers below `count` that do not occur in `message`."""
+def messages_without_records(message: Longs, count: int) -> Longs:
+    """Return the numbers of the messages without records: those below `count` not in `message`.
+
+    `message` is the message of each record. Example: of 4 messages, 0 0 3 lacks 1 and 2.
+    """
     lacking = np.ones(count, bool)
     lacking[message] = False
     return np.flatnonzero(lacking)
@@ -242,14 +246,15 @@ def one_by_one(error: Callable[[int], TrailgateError]) -> RowErrors:
 class MessageRecordGroup(Generic[R]):
     """Records of one table in a batch of messages, which are read together.
 
-    Collects their errors; only the first one of each message is kept.
+    `rows` are the indexes of the group's records in `records`. `errors` collects the errors of the
+    batch, of which only the first one of each message is kept.
     """
 
     def __init__(self, records: R, table: Table, rows: Longs, errors: MessageErrors) -> None:
         self.records, self.table, self.rows, self.errors = records, table, rows, errors
 
-    def refuse(self, problem: str, hint: str = "", field: str | None = None) -> None:
-        """Add the same error to all records of the group."""
+    def add_to_all(self, problem: str, hint: str = "", field: str | None = None) -> None:
+        """Add the same error to all records of the group, for example about its table."""
 
         def errors(rows: Longs) -> ErrorColumns:
             return self.records.errors(rows, problem, hint, table=self.table.name, field=field)
@@ -257,10 +262,10 @@ class MessageRecordGroup(Generic[R]):
         self.add(self.rows, errors)
 
     def add(self, rows: Longs, errors: RowErrors) -> None:
-        """Add errors to records of the group. `rows` are indexes of the batch's records.
+        """Add an error to each message of these records of the group.
 
-        `errors(first)` is called with the first of these rows in each message, and creates their
-        errors.
+        `rows` are the indexes of the bad records in the batch. `errors` is called with the first
+        one in each message, and creates their errors.
         """
         if len(rows):
             messages, first = first_of_each(self.records.message[rows])

@@ -31,8 +31,8 @@ def check_segments(
     """Check that the segment numbers of messages are consecutive: 1, 2, 3 ... in each transaction.
 
     `opens` marks the operations that begin a transaction. `unreadable` are messages that may
-    contain any operations. Returns the last segment of the transaction that is open at the end, or
-    0.
+    contain any operations: a gap at one of them is not reported. Problems are added to `bad`.
+    Returns the last segment of the transaction that is open after the batch, or 0.
     """
     segments, message = raw.segments, raw.message
     if segments is None or not len(segments):

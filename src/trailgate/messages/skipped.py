@@ -24,7 +24,7 @@ from trailgate.messages.messages import MessageBatch
 
 
 class SkipReason(Enum):
-    """Why a message contains no operation.
+    """The reason why a message contains no operation and is skipped.
 
     A value is the predicate of a sentence, such as "is empty", for one message and for several.
     """
@@ -68,7 +68,7 @@ class SkippedMessages:
 
     @staticmethod
     def of(messages: MessageBatch, numbers: Longs, other: SkipReason) -> SkippedMessages:
-        """Describe the messages of a batch with these numbers, which contain no operation.
+        """Find the reason why these messages of a batch contain no operation.
 
         `other` is the reason for a message that is neither empty nor blank.
         """
@@ -98,7 +98,7 @@ class SkippedMessages:
         return len(self.message)
 
     def where(self, mask: Mask) -> SkippedMessages:
-        """Return the skipped messages for which the mask is true."""
+        """Return the skipped messages that the mask selects."""
         if mask.all():
             return self
         return SkippedMessages(
@@ -106,7 +106,7 @@ class SkippedMessages:
         )
 
     def with_numbers(self, message: Longs) -> SkippedMessages:
-        """Return the skipped messages with `message` as their numbers in a batch."""
+        """Return the skipped messages with their numbers in the batch replaced by `message`."""
         return replace(self, message=message)
 
     def in_empty_files(self, mask: Mask) -> SkippedMessages:
@@ -118,7 +118,7 @@ class SkippedMessages:
         return replace(self, reason=np.where(empty, _number(SkipReason.EMPTY_FILE), self.reason))
 
     def totals(self, place: Callable[[int], object]) -> SkippedTotals:
-        """Count the messages by reason. `place(i)` returns the place of the skipped message i."""
+        """Count the skipped messages by reason. `place(i)` returns the location of message i."""
         reasons, first, counts = np.unique(self.reason, return_index=True, return_counts=True)
         return {
             _REASONS[reason]: SkippedCount(count, str(place(at)))
@@ -137,7 +137,7 @@ def _number(reason: SkipReason) -> int:
 
 
 def add_skipped(*totals: SkippedTotals) -> SkippedTotals:
-    """Add up the totals of consecutive parts of a run."""
+    """Add up the skipped messages of consecutive parts of a run, by reason."""
     added: dict[SkipReason, SkippedCount] = {}
     for part in totals:
         for reason, one in part.items():
@@ -149,12 +149,15 @@ def add_skipped(*totals: SkippedTotals) -> SkippedTotals:
 
 
 def count_skipped(totals: SkippedTotals) -> int:
-    """Return the number of messages without operations."""
+    """Return the number of skipped messages, for all reasons together."""
     return sum(one.messages for one in totals.values())
 
 
 def skipped_notes(totals: SkippedTotals) -> Iterable[str]:
-    """Yield a sentence for each reason: the number of messages, and the place of the first one."""
+    """Yield a sentence for each reason: how many messages were skipped, and which one first.
+
+    Empty files have no sentence here: the warnings about input files name them.
+    """
     for reason in _REASONS:
         one = totals.get(reason)
         if one is None or reason is SkipReason.EMPTY_FILE:

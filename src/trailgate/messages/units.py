@@ -2,7 +2,7 @@
 
 A *unit* is a set of messages that are captured or rejected together (decision 0012). A unit begins
 at a message that begins a transaction, and at a message before which no transaction is open
-(`unit_marks`). So an unreadable message never affects a finished transaction.
+(`find_units`). So an unreadable message never affects a finished transaction.
 
 `TransactionState` is the state after a batch, from which the next batch continues.
 `ChainedTransactions` is the result of both ways of grouping a batch (`by_indicators.py`,
@@ -27,10 +27,11 @@ from trailgate.model.transactions import HeldOperation
 
 
 @dataclass(frozen=True, slots=True)
-class MessageUnitMarks:
-    """Two masks of messages: whether the first operation `opens` a transaction, and the message `starts` a unit.
+class UnitMasks:
+    """The units of a batch of messages, as two masks with an element for each message.
 
-    `closed` is set if nothing is open after the last message; see `unit_marks`.
+    `opens` marks the messages whose first operation begins a transaction, and `starts` the messages
+    that begin a unit. `closed` is set if nothing is open after the last message; see `find_units`.
     """
 
     opens: Mask
@@ -39,14 +40,14 @@ class MessageUnitMarks:
 
     @property
     def numbers(self) -> Longs:
-        """The unit number of each message. 0 is the unit that was open before the batch."""
+        """The number of each message's unit in the batch. 0 is the unit that was open before it."""
         return np.cumsum(self.starts, dtype=np.int64)
 
     def is_broken(self, bad: Longs, *, before: bool) -> bool:
         """Return whether the last unit of the batch contains a bad message.
 
-        `bad` marks the bad messages of the batch. `before` states whether the unit that was open
-        before the batch contained one.
+        `bad` are the numbers of the bad messages of the batch. `before` states whether the unit
+        that was open before the batch contained one.
         """
         # Example: starts [1, 0, 1] gives the units [1, 1, 2]; messages before the first start are
         # in unit 0.
@@ -55,7 +56,7 @@ class MessageUnitMarks:
         return (last == 0 and before) or bool((unit[bad[bad >= 0]] == last).any())
 
 
-def unit_marks(  # noqa: PLR0913  columns
+def find_units(  # noqa: PLR0913  columns
     message: Longs,
     opens: Mask,
     ends: Mask,
@@ -64,7 +65,7 @@ def unit_marks(  # noqa: PLR0913  columns
     *,
     is_open: bool,
     awaiting: Mask | None = None,
-) -> MessageUnitMarks:
+) -> UnitMasks:
     """Find the units of messages that must be captured together.
 
     `message`, `opens` and `ends` have one element per operation: its message, and whether it begins
@@ -109,20 +110,21 @@ def unit_marks(  # noqa: PLR0913  columns
     of = np.maximum.accumulate(np.where(known, number, -1))
     open_after = np.where(of < 0, is_open, open_after[of])
     starts = opened | ~np.append(is_open, open_after)[:-1]
-    return MessageUnitMarks(opened, starts, not np.append(is_open, open_after)[-1])
+    return UnitMasks(opened, starts, not np.append(is_open, open_after)[-1])
 
 
 @dataclass(frozen=True, slots=True)
 class TransactionState:
     """The state after a batch of messages: the open transaction, or the open unit with a bad message.
 
-    `broken` is set if the open unit contains a bad message. `held` is the operation of the open
-    transaction that is held back (`model/transactions.py`), and `excluded` states whether the
-    transaction is excluded. If transactions are identified by their ids, `count` is the number of
-    its operations so far. If messages have segment numbers, `segment` is that of its last message;
-    otherwise `last` describes that message. `id_length` is the length that all sequence ids must
-    have. `waiting` are the messages of the open unit that need later messages, and `unreadable` the
-    problems of the bad messages in `waiting`.
+    `tx_id` and `csn` belong to the open transaction, and are None if none is open. `broken` is set
+    if the open unit contains a bad message. `held` is the operation of the open transaction that is
+    held back (`model/transactions.py`), and `excluded` states whether the transaction is excluded.
+    If transactions are identified by their ids, `count` is the number of the open transaction's
+    operations so far. If messages have segment numbers, `segment` is the number of its last
+    message. If they have other numbers, `last` describes that message. `id_length` is the length
+    that all sequence ids must have. `waiting` are the messages of the open unit that need later
+    messages, and `unreadable` the problems of the bad messages in `waiting`.
     """
 
     tx_id: str | None = None
@@ -147,16 +149,17 @@ class TransactionState:
 class ChainedTransactions:
     """Operations grouped into transactions: each operation's indicator, transaction id and CSN.
 
-    `kept` is a mask of the operations whose messages have no error. `ordinals` number the
-    operations of each transaction from 0, if sequence ids are built from them. `ended_before` is
-    set if the transaction that was open before the batch has ended without another operation.
+    `marks` are the units of the messages, and `state` is the state after the batch. `kept` is a
+    mask of the operations whose messages have no error. `ordinals` number the operations of each
+    transaction from 0, if sequence ids are built from them. `ended_before` is set if the
+    transaction that was open before the batch has ended without another operation.
     """
 
     tx_ind: npt.NDArray[np.uint8]
     tx_id: pa.Array
     csn: pa.Array
     kept: Mask
-    marks: MessageUnitMarks
+    marks: UnitMasks
     problems: Problems
     state: TransactionState
     ordinals: Longs | None = None

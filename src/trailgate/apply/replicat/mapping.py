@@ -203,7 +203,8 @@ class ReplicatMapping:
             selection = one.selection.select(part)
             chosen.append(typed[selection.selected])
             for row in np.flatnonzero(selection.undecided).tolist():
-                problem = one.selection.missing(part, row).replace("the message", "the operation")
+                problem = one.selection.undecided_problem(part, row)
+                problem = problem.replace("the message", "the operation")
                 position = f"position {short_position(part.position[row].as_py())}"
                 where = Where(source=position, table=block.table.name)
                 error = ApplyError(problem, where=where, hint=MISSING_HINT)

@@ -90,7 +90,7 @@ def command(
 def _starts(
     files: Sequence[TrailFile], begin: tuple[int, int] | None
 ) -> Iterator[tuple[TrailFile, int]]:
-    """Yield the files from a position on, each with the offset to start at.
+    """Yield the trail files from a position on, each with the offset to start at.
 
     Raises OptionError if the trail does not have the position.
     """
@@ -114,7 +114,7 @@ def _json_line(element: ExplainedToken | DamagedSpan, file: str) -> None:
 
 
 def _listing() -> Callable[[ExplainedToken | DamagedSpan, str], None]:
-    """Return a function that prints the lines of an element.
+    """Return a function that prints the lines of an analyzed element of a trail file.
 
     On a terminal they are coloured and folded.
     """

@@ -108,7 +108,7 @@ def command(arguments: CaptureArguments) -> None:
 
 
 def _capture(loaded: LoadedCapture, arguments: CaptureArguments) -> None:
-    """Capture files into a trail. Raises Exit if most messages are bad.
+    """Capture files into a trail, and print the summary. Raises Exit if too many messages are bad.
 
     If the trail belongs to a live capture, the messages are added to it as repaired ones.
     """
@@ -175,9 +175,10 @@ def _use_captured(arguments: CaptureArguments, prefix: str) -> None:
 
 
 def _receive(loaded: LoadedCapture, arguments: CaptureArguments, address: BrokerAddress) -> None:
-    """Receive from a broker until there is a reason to stop.
+    """Capture the messages of a broker into a trail.
 
-    Raises Exit if most messages are bad.
+    With ``--follow`` until the capture is stopped, otherwise until no message is left. Raises Exit
+    if most messages are bad.
     """
     from trailgate.live.commands.output import LiveOutput, print_live
     from trailgate.live.files.journal import JournalOptions
@@ -223,13 +224,13 @@ def _work_beside(
     with ExitStack() as stack:
         beside: list[CaptureCompanion] = []
         if arguments.apply_to is not None:
-            from trailgate.cli.applied_beside import apply_beside
+            from trailgate.cli.companion_apply import apply_beside
 
             beside.append(
                 stack.enter_context(apply_beside(output.trail, arguments.apply_to, output))
             )
         if arguments.publish_to is not None:
-            from trailgate.cli.published_beside import publish_beside
+            from trailgate.cli.companion_publish import publish_beside
 
             publishing = publish_beside(
                 output.trail, arguments.publish_to, arguments.publish_format, output
@@ -247,9 +248,9 @@ def _given(arguments: CaptureArguments, names: tuple[str, ...]) -> str | None:
 
 
 def with_rules(loaded: LoadedCapture, arguments: CaptureArguments) -> LoadedCapture:
-    """Apply the command line's switches to the capture's rules.
+    """Add switches of the command line, such as ``--no-compress-updates``, to the capture's rules.
 
-    They take precedence over the parameter file.
+    A switch that is set takes precedence over the parameter file.
     """
     rules = loaded.capture.rules
     rules = replace(

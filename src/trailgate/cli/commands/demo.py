@@ -145,7 +145,7 @@ def _read_back(session: Any) -> None:
 def unpack(folder: Path) -> None:
     """Copy the sample messages of the demo into a folder.
 
-    The folder of an earlier demo is replaced; any other existing folder is an error.
+    The folder of an earlier demo is replaced. Any other folder must be empty.
     """
     if folder.exists() and any(folder.iterdir()):
         if not (folder / MARK).exists():

@@ -34,7 +34,8 @@ def command(
     """Show which rules match in an XML message, and the values that they find."""
     from trailgate.formats.xml.coverage import explain_message
     from trailgate.formats.xml.options import XmlOptions
-    from trailgate.jobs.capture.loading import load_with_notes, messages_from
+    from trailgate.jobs.capture.loading import load_with_notes
+    from trailgate.messages.messages import messages_from
 
     capture = load_with_notes(properties).capture
     if not isinstance(capture.options, XmlOptions):
@@ -93,7 +94,7 @@ def _print(explanation: Explanation, parsed: Parsed) -> None:
 
 
 def _lines(match: ExplainedMatch, indent: str) -> Iterator[tuple[str, str]]:
-    """Yield the lines of a match with their styles."""
+    """Yield the lines of an XML rule's match, and of the matches inside it, with their styles."""
     yield f"{indent}{match.rule}  {match.element}  line {match.line}", "bold"
     width = max((len(value.name) for value in match.values), default=0)
     for value in match.values:

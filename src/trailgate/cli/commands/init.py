@@ -98,7 +98,7 @@ def _name(source: Sequence[str]) -> str:
 
 
 def _between(source: Sequence[str]) -> list[str]:
-    """Repeat ``--from`` before each address but the first."""
+    """Return the addresses for the command line, with ``--from`` before each but the first."""
     return [word for one in source for word in ("--from", one)][1:]
 
 

@@ -140,7 +140,7 @@ def command(path: TrailPath, arguments: ShowArguments) -> None:
 def _with_tables(
     options: ReadOptions, trail: TrailFiles, arguments: ShowArguments, *, typed: bool
 ) -> ReadOptions:
-    """Add the chosen tables to the options.
+    """Add the tables that the user has chosen to the options of reading a trail.
 
     With ``typed``, a single table is read with its own columns in their types.
     """
@@ -183,7 +183,7 @@ def _nothing(trail: TrailFiles, options: ReadOptions) -> str:
 
 
 def _name(trail: TrailFiles, table: str) -> str:
-    """Return the full name of a table. If the trail has no definitions, any name is accepted."""
+    """Return the full name of a trail's table, or ``table`` if the trail has no definitions."""
     from trailgate.storage.reading.trail_file import find_table
 
     try:

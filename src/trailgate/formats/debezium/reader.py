@@ -44,7 +44,7 @@ from trailgate.messages.metadata import MetadataValues
 from trailgate.messages.parser import EarlierRecords, MessageFormat
 from trailgate.messages.problems import MessageErrors
 from trailgate.messages.property_rows import SourceKind
-from trailgate.messages.records import numbers_without
+from trailgate.messages.records import messages_without_records
 from trailgate.model.changes import ABSENT, DELETE, INSERT, TRUNCATE, YEAR_1, YEAR_10000, Image
 from trailgate.model.positions import format_positions
 from trailgate.model.tables import Column, Definitions, Table
@@ -266,7 +266,7 @@ def row_records(documents: JsonRecords, options: DebeziumOptions) -> DebeziumRec
 def _without_document(documents: JsonRecords) -> Longs:
     """Return the messages without a JSON document, except those with an empty body, which are tombstones."""
     numbers, messages = (
-        numbers_without(documents.message, len(documents.messages)),
+        messages_without_records(documents.message, len(documents.messages)),
         documents.messages,
     )
     return numbers[messages.starts[numbers] < messages.ends[numbers]]
@@ -402,7 +402,7 @@ class DebeziumFormat(MessageFormat[DebeziumRecords]):
         try:
             converters = self._converters_of(records, table, int(rows[0]))
         except DecodeError as error:
-            group.refuse(error.problem, error.hint)
+            group.add_to_all(error.problem, error.hint)
             return absent, absent
         if self.options.rows:
             if kind == TRUNCATE:

@@ -366,12 +366,12 @@ class DelimitedImageReader:
         parts = 1 + options.hasbefores + options.hasnames
         columns, left = divmod(given, parts)
         if left:
-            group.refuse(
+            group.add_to_all(
                 f"{given} column fields do not make complete columns of {parts} fields each"
             )
             return None
         if columns > len(table.columns) or (self.whole and columns < len(table.columns)):
-            group.refuse(
+            group.add_to_all(
                 f"{columns} columns, but the table has {len(table.columns)}",
                 "Is this the right definitions file, or is a delimiter not escaped?",
             )
@@ -382,7 +382,7 @@ class DelimitedImageReader:
                 hint = "Only columns that are not keys may be missing at the end of a record"
                 if not table.marked_keys:
                     hint += "; the definitions mark no key of this table, so all its columns are the key"
-                group.refuse(f"key column {name} is missing", hint, name)
+                group.add_to_all(f"key column {name} is missing", hint, name)
                 return None
         return ColumnPairing.of(options, columns)
 

@@ -237,7 +237,7 @@ def check_ends(
     if key is None:
         _refuse_parts(group, missing[0])
     else:
-        group.refuse(f"key column {key} is missing", _KEY, key)
+        group.add_to_all(f"key column {key} is missing", _KEY, key)
 
 
 def _refuse_parts(group: MessageRecordGroup[FixedWidthRecords], slot: ColumnSlot) -> None:

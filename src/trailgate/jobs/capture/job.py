@@ -140,7 +140,7 @@ def plan_capture(
         options=options,
         ranges=ranges,
         done=done,
-        recognised=known,
+        recognized=known,
         ids=ids,
         message_ids=message_ids,
     )
@@ -153,7 +153,7 @@ def _id_rules(
     manifest: Manifest | None,
     options: CaptureOptions,
 ) -> tuple[SequenceIdRule | None, MessageIdRule | None]:
-    """Return the rules for checking sequence ids and message ids.
+    """Return the rules by which a capture checks sequence ids and message ids.
 
     A rule is None if the messages have no such ids.
     """
@@ -177,14 +177,20 @@ def count_reasons(reports: Iterable[RangeReport]) -> dict[str, int]:
 
 
 def most_frequent_reasons(reasons: Mapping[str, int]) -> dict[str, int]:
-    """Return the `RANKED` most frequent reasons, and one entry for the sum of the rest."""
+    """Reduce the reasons of bad messages to the `RANKED` most frequent, and the sum of the others.
+
+    `reasons` has the number of messages of each reason, the most frequent first.
+    """
     pairs = list(reasons.items())
     rest = sum(count for _, count in pairs[RANKED:])
     return dict(pairs[:RANKED]) | ({OTHER_REASONS: rest} if rest else {})
 
 
 def error_values(error: TrailgateError) -> dict[str, Any]:
-    """Convert an error of a message to plain values for JSON: its problem, its hint, and the known parts of its location."""
+    """Convert the error of a bad message to plain values for the JSON summary of a capture.
+
+    These are the problem, the hint, and the known parts of its location.
+    """
     place = {field.name: getattr(error.where, field.name) for field in fields(Where)}
     # Raw bytes are not JSON: show them as text and as hex digits.
     raw = place.pop("raw")
@@ -203,9 +209,9 @@ def run_local(
     progress: Progress | None = None,
     threads: int | None = None,
 ) -> CaptureSummary:
-    """Run all ranges of a capture in this process and publish them. `threads` None means one per core.
+    """Run all ranges of a capture in threads of this process, and publish the trail files.
 
-    `progress(done, total)` is called after each range.
+    `threads` None means one per core. `progress(done, total)` is called after each range.
     """
     ranges = range(len(job.ranges))
     many = max(1, min(thread_count(threads), len(ranges)))
@@ -226,9 +232,11 @@ def run_local(
 
 
 def publish_capture(job: CaptureJob, reports: Sequence[RangeReport]) -> CaptureSummary:
-    """Make the files of the ranges part of the trail. Raises the earliest error of a range.
+    """Make the trail files that the ranges of a capture have written part of the trail.
 
-    Raises StorageError if the ranges do not join. If it raises an error, nothing is published.
+    `reports` are the results of all ranges. Raises the first error of a range, DecodeError if more
+    than `max_bad` messages are bad, and StorageError if the ranges do not join. Then nothing is
+    published.
     """
     if job.done is not None:
         job.target.discard()
@@ -251,7 +259,7 @@ def publish_capture(job: CaptureJob, reports: Sequence[RangeReport]) -> CaptureS
     if not job.ranges:
         job.target.discard()
         return summary
-    remembered = () if job.recognised is None else job.recognised.remembered
+    remembered = () if job.recognized is None else job.recognized.remembered
     staged = StagedRun(
         [segment for report in ordered for segment in report.segments],
         [report.quarantine for report in ordered if report.quarantine is not None],
@@ -281,7 +289,7 @@ def _unmatched_warnings(job: CaptureJob) -> list[str]:
 
 def _summary(job: CaptureJob, reports: Sequence[RangeReport]) -> CaptureSummary:
     counts = sum_counts(report.counts for report in reports)
-    known = job.recognised
+    known = job.recognized
     notes = frozenset[str]().union(*(report.notes for report in reports))
     prefix, options = job.target.prefix, job.options
     empty = job.source.empty_note
@@ -306,9 +314,9 @@ def _summary(job: CaptureJob, reports: Sequence[RangeReport]) -> CaptureSummary:
 
 
 def _too_many(job: CaptureJob, bad: int) -> bool:
-    """Return whether the run must stop because `max_bad` is exceeded.
+    """Return whether a capture must stop because more than `max_bad` messages are bad.
 
-    A dry run counts all bad messages.
+    A dry run never stops, because it counts all bad messages.
     """
     most = job.options.max_bad
     return most is not None and bad > most and not job.options.dry_run
@@ -326,7 +334,10 @@ def _check_bad(job: CaptureJob, reports: Sequence[RangeReport]) -> None:
 
 
 def _check_chain(job: CaptureJob, reports: Sequence[RangeReport]) -> None:
-    """Check that every message was captured once: each range must begin where the previous range ended."""
+    """Check that every message was captured once, and that ids ascend from range to range.
+
+    Each range must begin where the previous range ended, and the last one must end with the input.
+    """
     if [report.index for report in reports] != list(range(len(job.ranges))):
         raise StorageError("some ranges of the messages were not run")
     _check_id_lengths(reports)
@@ -348,7 +359,7 @@ def _check_chain(job: CaptureJob, reports: Sequence[RangeReport]) -> None:
 
 
 def _check_id_lengths(reports: Sequence[RangeReport]) -> None:
-    """Raise TransactionError if sequence ids do not have the same length in all ranges.
+    """Raise TransactionError if the ranges of a capture have sequence ids of different lengths.
 
     Each range has already checked that its own ids have the same length.
     """
@@ -371,7 +382,10 @@ def capture_loaded(
     location: TrailLocation,
     runner: Runner = run_local,
 ) -> CaptureSummary:
-    """Capture messages into the trail at `location`. Holds a lock, so that no other run writes to the trail."""
+    """Plan a capture, run it with `runner`, and publish it into the trail at `location`.
+
+    The trail is locked meanwhile, so that no other run writes to it.
+    """
     options = CaptureOptions(
         on_error=arguments.on_error,
         max_bad=arguments.max_bad,

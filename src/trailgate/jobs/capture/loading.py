@@ -11,12 +11,9 @@ from __future__ import annotations
 import os
 import time
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
-
-import numpy as np
-import pyarrow as pa
 
 from trailgate.capture.capture import Capture
 from trailgate.capture.formats import find_parser_type, parser_type_of
@@ -74,13 +71,13 @@ def check_tokens(rules: CaptureRules) -> None:
 def infer_tables(
     capture: Capture, source: MessageFiles, definitions: Definitions | None = None
 ) -> Capture:
-    """Infer the tables from the messages, if the properties define none.
+    """Infer the tables of a capture from its messages, if the properties define none.
 
     This reads all messages once.
 
-    `definitions` are the tables of the existing trail. They are used for tables that these messages do
-    not describe. Raises DefinitionError if records of one table have different numbers of columns,
-    or a column is described in two ways.
+    `definitions` are the tables of the existing trail. They are used for tables that these messages
+    do not describe. Raises DefinitionError if records of one table have different numbers of
+    columns, or a column is described in two ways.
     """
     if not capture.options.infers:
         return capture
@@ -124,9 +121,9 @@ class LoadedCapture:
     connection: tuple[tuple[str, str], ...] = ()
 
     def writing(self, arguments: CaptureArguments) -> dict[str, Any]:
-        """Return the arguments for WriteOptions that the capture defines.
+        """Return how the trail is written: the arguments of WriteOptions.
 
-        Values in `arguments` take precedence over the parameter file.
+        `arguments` take precedence over the Extract parameter file.
         """
         names = ("format_release", "byte_order", "update_format", "max_bytes")
         *named, size = (
@@ -181,7 +178,10 @@ def load_with_notes(
     base: PathLike | None = None,
     ignore_unsupported: bool = False,
 ) -> LoadedCapture:
-    """Load a capture together with the notes about its files; see `load_capture`."""
+    """Load a capture from its properties or Extract file, with notes about these files.
+
+    The arguments and errors are those of `load_capture`.
+    """
     parameters = None
     if ignore_unsupported and extract is None:
         problem = "ignore_unsupported needs an Extract parameter file, but none is given"
@@ -249,7 +249,7 @@ def load_definitions(properties: PathLike) -> Definitions:
 
 @dataclass(frozen=True, slots=True)
 class _Files:
-    """Opens the definition files that properties name. `instead` replaces the definitions file.
+    """Reads the definition files that properties name. `instead` replaces the definitions file.
 
     Relative paths start from `base`, or else from the working folder.
     """
@@ -289,9 +289,9 @@ def _read_named(path: PathLike, subject: str, base: str | None = None) -> bytes:
 
 
 def _existing_file(path: str, subject: str, base: str | None) -> str:
-    """Return the address of a file named in the properties.
+    """Return the address of a file that the properties name. Raises OptionError if it is missing.
 
-    Raises OptionError if it does not exist.
+    `subject` names the kind of file in the error, for example "copybook".
     """
     address = path if base is None else absolute(path, base)
     if not is_file(address):
@@ -305,38 +305,3 @@ def _missing(path: PathLike, subject: str, base: str | None) -> OptionError:
     hint += "" if not hint else "the working folder" if base is None else "the base"
     reason = "is a folder" if address_exists(place) else "does not exist"
     return OptionError(f"the {subject} file {reason}", where=Where(source=str(path)), hint=hint)
-
-
-def _raw_body(body: Any, number: int) -> bytes:
-    if isinstance(body, bytes | bytearray | memoryview | pa.Buffer):
-        return bytes(body)
-    if not isinstance(body, str):
-        problem = f"body {number} is {type(body).__name__}, neither text nor bytes"
-        raise OptionError(problem)
-    try:
-        return body.encode()
-    except UnicodeEncodeError:
-        raise OptionError(f"body {number} is not Unicode text: {body!r}") from None
-
-
-def messages_from(bodies: Iterable[bytes | str], source: str = "messages") -> MessageBatch:
-    """Build a batch of messages from a list of bodies.
-
-    Each body counts as one file, numbered from 0. Raises OptionError if a body is neither text nor
-    bytes.
-    """
-    # A single string would be iterated character by character.
-    if isinstance(bodies, str | bytes | Mapping) or not isinstance(bodies, Iterable):
-        raise OptionError(f"bodies must be a list of strings or bytes, not {type(bodies).__name__}")
-    raw = [_raw_body(body, number) for number, body in enumerate(bodies, 1)]
-    bounds = np.zeros(len(raw) + 1, np.int64)
-    np.cumsum([len(body) for body in raw], out=bounds[1:])
-    return MessageBatch(
-        data=pa.py_buffer(b"".join(raw)),
-        starts=bounds[:-1],
-        ends=bounds[1:],
-        files=np.arange(len(raw), dtype=np.int64),
-        offsets=np.zeros(len(raw), np.int64),
-        headers=None,
-        source=source,
-    )

@@ -1,4 +1,4 @@
-"""The plan of a capture: its options, its job, and the summary of its run."""
+"""The options, the planned job and the summary of a capture; `job.py` makes and runs them."""
 
 from __future__ import annotations
 
@@ -43,10 +43,12 @@ RANKED: Final = 20  # reasons listed in a summary
 class CaptureOptions(WriteOptions):
     """How a capture runs and writes. `on_error` is "stop" or "quarantine".
 
-    If more than `max_bad` messages are bad, nothing is published. `again` also captures files that
-    were captured before. `unordered_ids` accepts sequence ids that fall or repeat. If `jms.id`
-    selects message ids, the last `remembered_ids` ids are remembered to recognize redelivered
-    messages.
+    A `dry_run` reads and checks all messages, but writes nothing. The input is cut into ranges of
+    about `split_bytes`. With `message_per_line`, each line of a plain file is a message; otherwise
+    the file is one. If more than `max_bad` messages are bad, nothing is published. `again` also
+    captures files that were captured before. `unordered_ids` accepts sequence ids that fall or
+    repeat. If `jms.id` selects message ids, the last `remembered_ids` ids are remembered to
+    recognize redelivered messages.
     """
 
     on_error: str = "stop"
@@ -68,8 +70,9 @@ class CaptureOptions(WriteOptions):
 class CaptureSummary:
     """The result of a capture: operations by table and type, the published files, and warnings.
 
-    `definitions` is the definitions file written beside the trail, if the trail's own files do not
-    contain definitions.
+    `target` is the prefix of the trail. `definitions` is the definitions file written beside the
+    trail, if the trail's own files do not contain definitions. `quarantine` is the file with the
+    `quarantined` messages.
 
     The other fields are counts. `skipped_files` and `skipped_operations` were captured before and
     were skipped. Of `continued_files` only the appended part was captured. These were captured
@@ -114,7 +117,7 @@ class CaptureSummary:
     @classmethod
     @check_arguments
     def of(cls, fields: Mapping[str, Any]) -> Self:
-        """Rebuild the summary of the last capture from the fields in a manifest."""
+        """Rebuild the summary of a capture from its fields in the manifest of the trail."""
         strings = {name: tuple(fields.get(name, ())) for name in ("files", "notes", "problems")}
         return cls(**{**fields, **strings})
 
@@ -123,10 +126,11 @@ class CaptureSummary:
 class CaptureJob:
     """A planned capture: everything that a worker needs to run any of its ranges.
 
-    It can be pickled.
+    It can be pickled. `source` are the message files, `target` is the trail, and `ranges` are the
+    parts of the input.
 
     If an interrupted run of the same input had already published, `done` is its summary and
-    `ranges` is empty. `recognised` is the result of comparing the input with the files captured
+    `ranges` is empty. `recognized` is the result of comparing the input with the files captured
     before. `ids` is the rule for checking sequence ids, if the messages have them. `message_ids` is
     the rule for recognizing redelivered messages; such messages are read in one range.
     """
@@ -137,7 +141,7 @@ class CaptureJob:
     options: CaptureOptions
     ranges: tuple[MessageRange, ...]
     done: CaptureSummary | None = None
-    recognised: RecognizedFiles | None = None
+    recognized: RecognizedFiles | None = None
     ids: SequenceIdRule | None = None
     message_ids: MessageIdRule | None = None
 
@@ -153,4 +157,4 @@ class CaptureJob:
         if ids is not None:
             ids = replace(ids, prefix=absolute(ids.prefix))
         source = replace(self.source, files=files)
-        return replace(self, source=source, ids=ids, recognised=None)
+        return replace(self, source=source, ids=ids, recognized=None)

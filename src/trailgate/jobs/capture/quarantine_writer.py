@@ -39,7 +39,7 @@ Reasons = Callable[[slice], pa.StringArray]
 
 @dataclass(frozen=True, slots=True)
 class MessagePositions:
-    """The positions of messages: the number of the file and the offset of each, in order."""
+    """The positions of messages to quarantine: the file's number and the offset of each."""
 
     files: Longs
     offsets: Longs
@@ -108,7 +108,7 @@ class QuarantineWriter:
                 left = left[self._file.write(left) :]
 
     def close(self) -> str | None:
-        """Close the file. Return its name, or None if nothing was written."""
+        """Close the quarantine file. Return its name, or None if nothing was written."""
         if self._file is None or self._path is None:
             return None
         with convert_write_errors(self._path):
@@ -117,9 +117,9 @@ class QuarantineWriter:
 
 
 def _bodies(messages: MessageBatch, rows: Longs, problems: Problems) -> pa.BinaryArray:
-    """Return the bodies of some rows of a batch.
+    """Return the bodies of these messages of a batch, to quarantine them.
 
-    The body of an unreadable message is its raw bytes.
+    The body of an unreadable message is the raw bytes in its error, which is in `problems`.
     """
     bodies = gather(messages.data, messages.starts[rows], messages.ends[rows])
     if "raw" not in problems.errors.columns:
@@ -135,7 +135,7 @@ def _bodies(messages: MessageBatch, rows: Longs, problems: Problems) -> pa.Binar
 def _read_again(
     files: MessageFiles, wanted: MessagePositions
 ) -> Iterator[tuple[MessageBatch, pa.BinaryArray]]:
-    """Yield the messages at these positions and their bodies, in batches.
+    """Read the messages at these positions again, and yield them in batches with their bodies.
 
     The body of an unreadable message is its raw bytes.
     """
@@ -157,9 +157,10 @@ def _read_again(
 
 
 def _chunk(wanted: MessagePositions, done: int) -> int:
-    """Return the number of bytes to read at once, if the first `done` of the messages are read.
+    """Return how many bytes of a message file to read at once.
 
-    It is small if the next messages are few or far from each other.
+    Few, if the next wanted messages are few or far from each other. The first `done` ones have been
+    read.
     """
     ahead = done + AHEAD
     if ahead >= len(wanted) or wanted.files[ahead] != wanted.files[done]:
@@ -168,9 +169,9 @@ def _chunk(wanted: MessagePositions, done: int) -> int:
 
 
 def _wanted_rows(batch: MessageBatch, wanted: MessagePositions, done: int) -> Longs:
-    """Return the rows of a batch that are wanted messages.
+    """Return the rows of a batch whose messages are at one of the wanted positions.
 
-    The search begins with the wanted message number `done`.
+    The first `done` wanted messages have been read already.
     """
     count = len(batch)
     ahead = slice(done, done + count)

@@ -32,7 +32,7 @@ from trailgate.arrays import Longs, Mask
 from trailgate.capture.capture import Capture, Parsed
 from trailgate.columnar.rows import BadRowIsolation, first_of_each
 from trailgate.errors import DecodeError, TrailgateError, TransactionError, Where
-from trailgate.jobs.capture.owned import OwnedBatch
+from trailgate.jobs.capture.owned_batch import OwnedBatch
 from trailgate.jobs.capture.quarantine_writer import MessagePositions, QuarantineWriter
 from trailgate.jobs.capture.sequence_ids import SequenceIdCheck, SequenceIdSpan
 from trailgate.messages.error_columns import ErrorColumns
@@ -77,19 +77,19 @@ GROWTH: Final = 8  # factor from one part to the next
 
 
 class _Span(NamedTuple):
-    """The messages of a batch that a range owns: the index of the first one, and the index after the last one."""
+    """The messages [begin, stop) of a batch, which a range of a capture owns."""
 
     begin: int
     stop: int
 
 
 class RangeReader:
-    """Reads the messages that a range of a capture owns, once.
+    """Reads and parses the messages that the range `own` of a capture owns. Can be used once.
 
-    `start` and `end` are the positions of the range's first run and of the next range's first run.
-    They are known when all batches have been read; `start` stays None if the range owns nothing.
-    `last` is the position of the last message read. Messages with an id that `ids` has already seen
-    are skipped, and counted in `duplicates`.
+    `start` is the position of the first message that the range owns, and `end` of the first one
+    that the next range owns. They are known when all batches have been read; `start` stays None if
+    the range owns nothing. `last` is the position of the last message read. Messages with an id
+    that `ids` has already seen are skipped, and counted in `duplicates`.
 
     With `stops`, reading ends at the first bad message. Messages are then parsed in parts of
     growing size, so that a file full of bad messages does not result in an error for each.
@@ -117,13 +117,14 @@ class RangeReader:
 
     @property
     def id_length(self) -> int | None:
-        """The number of characters of the sequence ids, or None if none has been read."""
+        """The number of characters of the range's sequence ids, or None if it has read none."""
         return self._state.id_length
 
     def batches(self) -> Iterator[OwnedBatch]:
-        """Yield the messages that the range owns, batch by batch.
+        """Yield the messages that the range of a capture owns, batch by batch.
 
-        Reads past the range's end until the next run begins.
+        Reads past the range's end until a message begins a transaction: the messages before it
+        belong to this range too.
         """
         for read, after in self._read():
             batch = read.messages
@@ -152,7 +153,7 @@ class RangeReader:
             yield from self._at_end()
 
     def _deduplicate(self, read: ReadMessages) -> tuple[MessageBatch, Sequence[Problem], Problems]:
-        """Skip messages whose ids have been seen before.
+        """Skip the redelivered messages of a batch: those whose ids have been seen before.
 
         Returns the other messages, all their problems, and the problems of those messages that
         could not be read.
@@ -173,10 +174,12 @@ class RangeReader:
         return self._begun and self._capture.spans_messages
 
     def _read(self) -> Iterator[tuple[ReadMessages, bool]]:
-        """Yield batches that do not extend across the range's end, each with True if it is after the end.
+        """Yield the batches from the range's start on, each with True if it is after its end.
+
+        A batch across the range's end is cut there.
 
         The first batch after the end has `TAIL` messages, and each further one twice as many,
-        because the next run usually begins soon.
+        because a message that begins a transaction usually comes soon.
         """
         for read in read_messages(self._files, self._own.start):
             begin = self._inside(read.messages)
@@ -189,7 +192,7 @@ class RangeReader:
                 begin, size = stop, 2 * size
 
     def _parts(self, count: int) -> Iterator[tuple[int, int]]:
-        """Yield the bounds of the parts in which the first `count` messages of a batch are parsed."""
+        """Yield the parts [start, stop) in which `count` messages of a batch are parsed."""
         start = 0
         while start < count:
             stop = count if self._part is None else min(start + self._part, count)
@@ -239,13 +242,19 @@ class RangeReader:
         )
 
     def _select_skips(self, parsed: Parsed, own: _Span, first: int) -> SkippedMessages:
-        """Return the messages without operations that the range owns, from `first` on."""
+        """Return the messages without operations that the range owns, numbered from `own.begin` on.
+
+        `first` is the number of the first one to return, which may be -1.
+        """
         number = parsed.skipped.message
         skipped = parsed.skipped.where((number >= first) & (number < own.stop))
         return skipped.with_numbers(np.maximum(skipped.message - own.begin, -1))
 
     def _add_positions(self, problems: Problems, batch: MessageBatch, begin: int) -> Problems:
-        """Add positions to the problems, and number their messages from `begin` on."""
+        """Add the source and position to the errors of bad messages.
+
+        In the result, the message `begin` of the batch has the number 0.
+        """
         if not len(problems):
             return problems
         number = problems.message
@@ -282,7 +291,7 @@ class RangeReader:
 
 
 def skipped_totals(skipped: SkippedMessages, files: MessageFiles) -> SkippedTotals:
-    """Count messages of files that have no operation, by reason."""
+    """Count the messages without operations by reason, with the location of the first ones."""
     if not len(skipped):
         return {}
     lined = np.array([files.is_lined(number) for number in np.unique(skipped.files).tolist()])
@@ -296,13 +305,16 @@ def skipped_totals(skipped: SkippedMessages, files: MessageFiles) -> SkippedTota
 
 
 def _first(mask: Mask) -> int:
-    """Return the index of the first set element, or the length if none is set."""
+    """Return the index of the first True element of a mask, or its length if there is none."""
     indices = np.flatnonzero(mask)
     return int(indices[0]) if len(indices) else len(mask)
 
 
 def reason_of(error: TrailgateError) -> str:
-    """Format a message's error without its position and value (but with table and field), so that equal errors can be counted."""
+    """Format a message's error without position and value, so that equal errors can be counted.
+
+    Table and field are part of the text.
+    """
     place = Where(table=error.where.table, field=error.where.field)
     return error.problem if place == Where() else f"{error.problem} ({place})"
 
@@ -312,7 +324,8 @@ def encode_or_reject(
 ) -> tuple[EncodedTrail | None, dict[int, TrailgateError]]:
     """Encode a batch of operations as trail records.
 
-    If that fails, return instead the error of each message that cannot be written.
+    If that fails, returns None and the error of each message that cannot be written, by its number.
+    `message` is the message of each operation.
     """
     if not batch.rows:
         return encoding(batch), {}
@@ -345,7 +358,7 @@ class BadUnits:
 
     @staticmethod
     def of(bad: Problems, unit: Longs, before: str | None) -> BadUnits:
-        """Find the units of a batch's bad messages.
+        """Find the units of a batch's bad messages. `unit` is the unit of each message.
 
         `before` is the reason for unit 0 if it was already bad before the batch.
         """
@@ -362,7 +375,7 @@ class BadUnits:
         return (unit == 0 and self.before is not None) or bool((self.units == unit).any())
 
     def reason(self, unit: int) -> str | None:
-        """Return the reason why a unit is bad, or None if it is good."""
+        """Return the reason why a unit of messages is bad, or None if it is good."""
         if unit == 0 and self.before is not None:
             return self.before
         at = np.flatnonzero(self.units == unit)
@@ -374,7 +387,7 @@ class BadUnits:
         return bad if self.before is None else bad | (units == 0)
 
     def reasons_of(self, units: Longs) -> pa.StringArray:
-        """Return the reason for each of these bad units."""
+        """Return the reason for each of these units, which are all bad and ascend."""
         if self.before is None:
             return self.errors.take(np.searchsorted(self.units, units)).texts()
         others = self.errors.take(np.searchsorted(self.units, units[units > 0])).texts()
@@ -387,10 +400,13 @@ NO_BAD_UNITS: Final = BadUnits(np.zeros(0, np.int64), ErrorColumns.of_errors(())
 
 @dataclass(frozen=True, slots=True)
 class RangeReport:
-    """The result of capturing one range.
+    """The result of capturing one range, from which the capture is published.
 
-    `start` and `end` are the positions of its first run and of the next range's first run.
-    `reasons` counts its bad messages; `errors` lists them in a dry run only.
+    `segments` are the trail files that it wrote, and `quarantine` is the name of its quarantine
+    file. `error` is the error that stopped the capture, if any. `start` is the position of the
+    first message that it owns, and `end` of the first one that the next range owns. `ids` are its
+    first, last and highest sequence id. `reasons` counts its bad messages; `errors` lists them in a
+    dry run only.
     """
 
     index: int
@@ -423,10 +439,11 @@ class RangeReport:
 
 @dataclass(slots=True)
 class _Unit:
-    """The open unit, which later messages may still belong to.
+    """The open unit of a range, to which later messages may still belong.
 
-    `mark` is the state to roll back to, `positions` are the positions of its messages, and `reason`
-    is the reason why it is bad, if it is bad. `skipped` are its messages without operations.
+    `mark` is the state of the trail writer before the unit, to roll back to, `positions` are the
+    positions of its messages, and `reason` is the reason why it is bad, if it is bad. `skipped` are
+    its messages without operations.
     """
 
     mark: Mark = ()
@@ -438,7 +455,10 @@ class _Unit:
 
 
 class RangeCapture:
-    """Captures the messages of a range. Without a writer it only parses and checks them."""
+    """Captures the messages of a range: writes good units as trail records, quarantines bad ones.
+
+    Without a writer (in a dry run) it only parses and checks them.
+    """
 
     def __init__(self, job: CaptureJob, owned: RangeReader, writer: SegmentWriter | None) -> None:
         self._owned, self._files, self._writer = owned, job.source, writer
@@ -467,7 +487,7 @@ class RangeCapture:
             self._quarantine.close()
 
     def _process(self, batch: OwnedBatch) -> TrailgateError | None:
-        """Write the good units of a batch and quarantine the others.
+        """Write the good units of a batch of messages to the trail, and quarantine the others.
 
         Return the error that stops the run, if any.
         """
@@ -513,7 +533,7 @@ class RangeCapture:
     def _write_units(
         self, batch: OwnedBatch, written: EncodedOperations, message: Longs, unit: Longs
     ) -> None:
-        """Write the operations of a batch. All of them belong to good units.
+        """Write the operations of a batch, which all belong to good units, as trail records.
 
         Units before the last one are complete, so they can no longer be rolled back. The last one
         may continue in the next batch. `message` and `unit` are the message of each operation and
@@ -539,7 +559,10 @@ class RangeCapture:
         )
 
     def _quarantine_bad(self, batch: OwnedBatch, bad: Problems, unit: Longs) -> Mask:
-        """Quarantine all messages of bad units. Return a mask of the messages in good units."""
+        """Quarantine all messages of bad units. Return a mask of the messages in good units.
+
+        `bad` are the problems of a batch's bad messages, and `unit` is the unit of each message.
+        """
         if not len(bad) and self._unit.reason is None:
             self._bad_units = NO_BAD_UNITS
             return np.ones(len(unit), bool)
@@ -569,13 +592,13 @@ class RangeCapture:
         return ~refused
 
     def _count(self, errors: ErrorColumns) -> None:
-        """Count errors by their reasons."""
+        """Count the errors of bad messages by reason. In a dry run, also keep the errors."""
         if self._writer is None:
             self._bad.append(errors)
         self._counted.update(errors.reasons())
 
     def _drop_unit(self, reason: str) -> None:
-        """Roll back the open unit and quarantine its messages."""
+        """Roll back the trail records of the open unit, and quarantine its messages."""
         unit = self._unit
         if self._writer is not None:
             self._writer.rollback(unit.mark)
@@ -593,7 +616,7 @@ class RangeCapture:
             self._writer.append(written, begin, stop)
 
     def _skip(self, skipped: SkippedMessages) -> None:
-        """Add messages without operations to the open unit."""
+        """Count messages without operations in the open unit."""
         if len(skipped):
             more = skipped_totals(skipped, self._files)
             self._unit.skipped = add_skipped(self._unit.skipped, more)

@@ -35,11 +35,12 @@ NEWLINES: Final = b"\n\r"
 
 @dataclass(frozen=True, slots=True)
 class RecognizedFiles:
-    """The messages that remain to be captured, and the files to add to the list of captured files.
+    """The message files that remain to be captured, after comparison with those captured before.
 
-    The counts of files: `skipped` were captured before, `continued` have grown since, `changed`
-    have the name of a captured file but different content, `copied` have the content of a captured
-    file but a different name.
+    `remembered` are the entries to add to the trail's list of captured files. The counts of files:
+    `skipped` were captured before, `continued` have grown since, `changed` have the name of a
+    captured file but different content, `copied` have the content of a captured file but a
+    different name.
     """
 
     files: MessageFiles
@@ -51,9 +52,10 @@ class RecognizedFiles:
 
 
 def recognize_files(messages: MessageFiles, captured: Iterable[CapturedFile]) -> RecognizedFiles:
-    """Exclude the message files that were captured before from `messages`.
+    """Exclude the message files that were captured into the trail before from `messages`.
 
-    Raises StorageError if it is unclear whether a file was captured before.
+    `captured` is the trail's list of captured files. Raises StorageError if it is unclear whether a
+    file was captured before.
     """
     known: defaultdict[str, list[CapturedFile]] = defaultdict(list)
     contents = set()
@@ -87,7 +89,7 @@ def _describe(files: Sequence[MessageFile]) -> Iterable[CapturedFile]:
 
 
 def _description(file: MessageFile) -> CapturedFile:
-    """Describe a file as in the list of captured files."""
+    """Build the entry of a message file for the trail's list of captured files."""
     modified = None
     # Of larger files the middle is not compared, so the modification time must be the same too.
     if file.size > 2 * END:
@@ -97,7 +99,7 @@ def _description(file: MessageFile) -> CapturedFile:
 
 
 def _digest(file: MessageFile, size: int) -> str:
-    """Hash the first and the last `END` bytes of a file's first `size` bytes."""
+    """Hash both ends (`END` bytes each) of the first `size` bytes of a message file."""
     # The two ends [0, END) and [start, size) must not overlap in a short file.
     start = max(END, size - END)
     store, place = locate(file.path)
@@ -110,7 +112,7 @@ def _digest(file: MessageFile, size: int) -> str:
 
 
 def _read_small(path: str, size: int) -> bytes:
-    """Read a small local file."""
+    """Read the first `size` bytes of a small local message file."""
     try:
         handle = os.open(path, os.O_RDONLY)
         try:
@@ -123,9 +125,10 @@ def _read_small(path: str, size: int) -> bytes:
 
 
 def _is_same(file: MessageFile, own: CapturedFile, known: CapturedFile) -> bool:
-    """Return whether a file is the same as the captured file of its name, by size and digest.
+    """Return whether a message file has the size and digest of a captured file of its name.
 
-    Raises StorageError if they are the same but the file was modified at a different time.
+    `own` describes the file. Raises StorageError if both are equal, but a large file was modified
+    at a different time: bytes between its ends may differ.
     """
     if (own.size, own.digest) != (known.size, known.digest):
         return False
@@ -141,10 +144,10 @@ def _is_same(file: MessageFile, own: CapturedFile, known: CapturedFile) -> bool:
 def _captured_bytes(
     messages: MessageFiles, file: MessageFile, known: Sequence[CapturedFile]
 ) -> int:
-    """Return the number of bytes of a file that have already been captured.
+    """Return the number of bytes of a message file that have already been captured.
 
-    Raises StorageError if the rest cannot be captured separately: it must consist of complete lines
-    that were appended.
+    `known` are the captured files of its name. Raises StorageError if the rest cannot be captured
+    separately: it must consist of complete lines that were appended.
     """
     if not known:
         return 0

@@ -41,7 +41,7 @@ _GROWN_HINT: Final = "The first of the two may have been cut off when the source
 
 
 def hash_operations(batch: ChangeBatch) -> Longs:
-    """Hash each operation, to recognize transactions that are sent twice.
+    """Hash each operation of a batch, to recognize transactions that are sent twice.
 
     Operations with the same table, type and values have the same hash.
     """
@@ -52,18 +52,22 @@ def hash_operations(batch: ChangeBatch) -> Longs:
 
 
 class HashSums(NamedTuple):
-    """Hash sums of a transaction's operations: the hash of its first operation, and an order-dependent sum over all."""
+    """The hash of the first operation of a part of a transaction, and a sum over all of them.
+
+    The sum, ``every``, depends on the order of the operations.
+    """
 
     first: int
     every: int
 
 
 def hash_sums(numbers: Longs, starts: Longs, before: int) -> list[HashSums]:
-    """Return the hash sums of the operations before the first start, and from each start to the next.
+    """Add up the hashes of operations for each transaction of a batch.
 
-    `before` is the number of earlier operations of the transaction that is open at the beginning.
-    Each operation is weighted by its ordinal in the transaction, so the sums of a transaction's
-    parts can be added.
+    `numbers` are the hashes, and `starts` the rows at which transactions begin. The first result is
+    of the operations before the first start, which belong to the transaction that is open at the
+    beginning. `before` is the number of that transaction's earlier operations. Each operation is
+    weighted by its ordinal in the transaction, so the sums of a transaction's parts can be added.
     """
     bounds = np.append(0, starts)
     ordinals = np.arange(len(numbers))
@@ -108,7 +112,10 @@ def _strings(values: pa.Array, rows: int) -> Longs:
 
 
 class _Content(NamedTuple):
-    """A transaction's number of operations, the hash of the first one, and the sum of all their hashes."""
+    """What is remembered of a transaction's content, to compare a repetition with it.
+
+    This is its number of operations, the hash of the first one, and the sum of all hashes.
+    """
 
     size: int
     first: int

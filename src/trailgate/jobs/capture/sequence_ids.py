@@ -28,7 +28,7 @@ from trailgate.storage.reading.message_files import (
 )
 
 if TYPE_CHECKING:
-    from trailgate.jobs.capture.owned import OwnedBatch
+    from trailgate.jobs.capture.owned_batch import OwnedBatch
 
 HINT: Final = (
     "Sequence ids (seqid) must ascend from message to message: capture the messages in order, or repeated ones in a separate run, "
@@ -38,10 +38,11 @@ HINT: Final = (
 
 @dataclass(frozen=True)
 class SequenceIdRule:
-    """How sequence ids are checked: against each other if they are `ordered`, and against the trail.
+    """How a capture checks sequence ids: against each other if `ordered`, and against the trail.
 
-    `last` is the highest id in the trail, or None if ids are not compared with the trail. `by_id`
-    is set if only transaction ids show where a transaction begins (`messages/by_id.py`).
+    `prefix` is the trail's. `last` is the highest id in the trail, or None if ids are not compared
+    with the trail. `by_id` is set if only transaction ids show where a transaction begins
+    (`messages/by_id.py`).
     """
 
     prefix: str
@@ -89,7 +90,7 @@ class SequenceIdCheck:
         self._repeats = RepeatedTransactions()
 
     def report(self) -> dict[str, Any]:
-        """Return the fields of the range's report about sequence ids."""
+        """Return the fields of a RangeReport that are about sequence ids."""
         return {
             "ids": self.span,
             "skipped_operations": self.skipped,
@@ -98,7 +99,9 @@ class SequenceIdCheck:
         }
 
     def select_new(self, batch: OwnedBatch, before: MessagePosition) -> Mask:
-        """Return a mask of the operations whose sequence ids are not in the trail yet.
+        """Return a mask of the operations that are new: their sequence ids are not in the trail.
+
+        Operations of a transaction that was sent twice in this run are not new either.
 
         Raises TransactionError if ids are out of order. `before` is the position to state in errors
         about an operation whose message was in an earlier batch.
@@ -162,9 +165,10 @@ class SequenceIdCheck:
     def _check_order(
         self, batch: OwnedBatch, csn: pa.Array, rows: Longs, where: MessagePosition
     ) -> None:
-        """Check that each transaction has a higher id than the previous one.
+        """Raise TransactionError unless each transaction's sequence id is above the previous one's.
 
-        Transactions in one message may share an id.
+        Transactions in one message may share an id. `rows` are the rows of the batch with the ids
+        `csn`.
         """
         begun = mask_begins(batch.operations.tx_indicators()[rows])
         message = batch.message[rows]

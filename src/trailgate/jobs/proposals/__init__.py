@@ -1,4 +1,6 @@
-"""Propose properties from sample messages: a starting point for a capture, with comments.
+"""Propose properties from sample messages, for ``trailgate init``: a starting point for a capture.
+
+There is a module for each message format, and for messages of tools whose form is known.
 
 The comments state what was recognized, and what has to be filled in.
 """

@@ -60,7 +60,8 @@ _DELIMITERS: Final = (
 class SplitMessages:
     """Sample messages split into fields by a delimiter.
 
-    ``line`` is the delimiter of records, and ``messages`` the number of messages.
+    ``line`` is the delimiter of records, ``data`` are the bodies joined by it, and ``fields`` are
+    the offsets of the fields in ``data``. ``messages`` is the number of messages.
     """
 
     delimiter: bytes
@@ -72,11 +73,11 @@ class SplitMessages:
 
     @property
     def least(self) -> int:
-        """The number of fields of the sample's shortest record."""
+        """The number of fields of the shortest delimited sample record."""
         return int(self.fields.count.min())
 
     def raw(self, record: int) -> list[bytes]:
-        """Return the fields of a sample record as they are written."""
+        """Return the fields of a delimited sample record as they are written, with their quotes."""
         fields, bounds = self.fields, self.fields.bounds
         indexes = range(int(bounds[record]), int(bounds[record + 1]))
         return [self.data[int(fields.starts[at]) : int(fields.ends[at])] for at in indexes]
@@ -100,7 +101,10 @@ def propose_delimited(bodies: Sequence[bytes]) -> str:
 
 
 def _split(bodies: Sequence[bytes]) -> SplitMessages | None:
-    """Split the messages by the delimiter that results in the most fields in every record."""
+    """Split sample messages by the delimiter that results in the most fields in every record.
+
+    Returns None if no delimiter splits every record.
+    """
     line = b"\n"
     # No line feed inside any message: the lines may end with CR or RS instead.
     if not any(b"\n" in body.rstrip(b"\r\n\x1e") for body in bodies):
@@ -160,7 +164,10 @@ def split_by(
 
 
 class ColumnArrangement(NamedTuple):
-    """How delimited records arrange the fields of a column: with names, with before values, and in which order."""
+    """How delimited records arrange the fields of a column, for example with before values.
+
+    Each field is the property of the delimited parser with this name, such as ``delim.hasbefores``.
+    """
 
     hasbefores: bool = False
     hasnames: bool = False
@@ -183,7 +190,12 @@ PAIRINGS: Final = tuple(
 
 
 class _Delimited:
-    """The structure recognized in delimited messages, and the properties for it."""
+    """The structure that is recognized in delimited sample messages, and the properties for it.
+
+    ``names`` are the names of the header fields, ``roles`` maps a role such as "optype" to the
+    index of its field, and ``switches`` is the arrangement of the columns after the header.
+    ``headings`` are the field names in the first line, or [].
+    """
 
     def __init__(self, split: SplitMessages) -> None:
         self.split = split
@@ -206,27 +218,27 @@ class _Delimited:
         self.switches = self._find_pairing()
 
     def _null(self) -> str:
-        """Return the text that means NULL, or "" if there is none."""
+        """Return the text that means NULL in the delimited samples, such as "NULL", or ""."""
         every = {one for record in self.records for one in record}
         return next((text for text in _NULLS if text.encode() in every), "")
 
     def value(self, raw: bytes) -> str:
-        """Return a field's text without quotes."""
+        """Return the text of a delimited field without its quotes."""
         quote = self.split.quote
         if quote and raw.startswith(quote) and raw.endswith(quote) and len(raw) > 1:
             raw = raw[1:-1].replace(quote * 2, quote)
         return raw.decode(errors="replace")
 
     def is_null(self, raw: bytes) -> bool:
-        """Return True if a field is NULL."""
+        """Return True if a delimited field is NULL: empty, or the text for NULL."""
         return not raw or (bool(self.null) and raw == self.null.encode())
 
     def column(self, at: int) -> list[str]:
-        """Return the values of a field in all records."""
+        """Return the values of the field ``at`` in all delimited sample records."""
         return [self.value(record[at]) for record in self.records]
 
     def _find_headings(self) -> list[str]:
-        """Return the names in the first record, or [] if it is an operation like the others."""
+        """Return the field names in the first delimited record, or [] if it is an operation."""
         names = [self.value(raw) for raw in self.records[0]]
         rest = [record for record in self.records if record != self.records[0]]
         distinct = {name.upper() for name in names}
@@ -251,12 +263,12 @@ class _Delimited:
         return names if unlike else []
 
     def label(self, role: str) -> str:
-        """Return the name of a header field for the properties: its heading if there is one, or its role."""
+        """Return the name of a field in ``delim.header``: its heading, or else its role."""
         at = self.names.index(role)
         return self.headings[at] if self.headings else role
 
     def _find_header(self) -> None:
-        """Find the leading fields that are not columns, and their roles."""
+        """Find the header of delimited records: leading fields that are not columns."""
         leading = [self.column(at) for at in range(min(LEADING, self.least))]
         dotted = any(all(map(TABLE.fullmatch, values)) for values in leading)
         last = 0
@@ -273,7 +285,7 @@ class _Delimited:
         self.names = self.names[: max(last, 1)]
 
     def _role(self, values: list[str], *, dotted: bool) -> str:
-        """Return the role of a leading field by its values, or "" if unknown."""
+        """Recognize the role of a leading delimited field: "optype", "ts" and so on, or ""."""
         roles, style = self.roles, operation_style(values)
         if "optype" not in roles and style is not None:
             self.style = style
@@ -292,7 +304,7 @@ class _Delimited:
         return "tx" if possible and self._are_transactions(values) else ""
 
     def _are_transactions(self, values: list[str]) -> bool:
-        """Return True if the values are transaction ids.
+        """Return True if the values of a delimited field are transaction ids.
 
         They must be equal within a message, and differ between messages. If each message contains
         the operations of one row, this also applies to the row's key. So unless the field has a
@@ -308,15 +320,15 @@ class _Delimited:
         return not self.unclear
 
     def _inserts_two_rows(self) -> bool:
-        """Return True if a message inserts two rows into one table."""
+        """Return True if a delimited sample message inserts two rows into one table."""
         rows = zip(self.messages, self._tables(), self._kinds(), strict=True)
         inserts = [row for row in rows if row[-1] == "I"]
         return len(set(inserts)) < len(inserts)
 
     def _name_part(self, values: list[str]) -> str:
-        """Return the role of a field of uppercase names: the table.
+        """Return the role "tablename" for a delimited field of uppercase names, or "".
 
-        If the previous field already has this role, that field is the schema.
+        If the previous field already has this role, that field becomes the schema.
         """
         roles = self.roles
         if not all(map(_CAPITALS.fullmatch, values)):
@@ -330,18 +342,18 @@ class _Delimited:
         return "tablename"
 
     def _kinds(self) -> list[str]:
-        """Return each record's operation type as a letter, or " " if unknown."""
+        """Return the operation type of each delimited record as a letter, or " " if unknown."""
         at = self.roles.get("optype")
         if at is None:
             return [" "] * len(self.records)
         return ["IUDT"[self.style.index(text)] for text in self.column(at)]
 
     def _find_pairing(self) -> ColumnArrangement:
-        """Find how the columns are arranged after the header, trying arrangements with more fields first.
+        """Find how the columns of delimited records are arranged after the header.
 
-        If before values only fit after one or two more fields, these are added to the header. If
-        column names only fit from the header's last field on, that field is taken to be the first
-        name.
+        Arrangements with more fields per column are tried first. If before values only fit after
+        one or two more fields, these are added to the header. If column names only fit from the
+        header's last field on, that field is taken to be the first name.
         """
         names = self.names
         # Each trial has the names of the header and the arrangements to try with them.
@@ -380,23 +392,24 @@ class _Delimited:
         return ColumnArrangement()
 
     def _name(self, names: list[str]) -> None:
-        """Set the names of the header fields."""
+        """Set the names of the header fields, and update the role of a transaction id in them."""
         self.names = names
         self.roles.pop("tx", None)
         if "tx" in self.names:
             self.roles["tx"] = self.names.index("tx")
 
     def _pairings(self, way: ColumnArrangement) -> list[ColumnPairing]:
-        """Return, for each record, which of its fields belong to which column."""
+        """Return for each delimited record which fields are which column, if ``way`` is right."""
         options = _options(self._reading(way))
         counts = [(len(record) - len(self.names)) // way.parts for record in self.records]
         known = {count: ColumnPairing.of(options, count) for count in set(counts)}
         return [known[count] for count in counts]
 
     def _fits(self, way: ColumnArrangement) -> bool:
-        """Return True if the records fit an arrangement.
+        """Return True if the delimited records fit an arrangement of columns.
 
-        Names must be names, inserts must have no before values, and deletes no after values.
+        Names must be identifiers that repeat, inserts must have no before values, and deletes no
+        after values.
         """
         sizes = [len(record) - len(self.names) for record in self.records]
         if not any(sizes) or any(size % way.parts for size in sizes):
@@ -436,7 +449,7 @@ class _Delimited:
         return several and good and len(set(names)) == len(names)
 
     def _tables(self) -> list[str]:
-        """Return each record's table."""
+        """Return the table of each delimited record, with the schema "MY" if it has none."""
         at, schema = self.roles.get("tablename"), self.roles.get("schema")
         names = [f"{SCHEMA}.TABLE"] * len(self.records) if at is None else self.column(at)
         if schema is not None:
@@ -444,7 +457,10 @@ class _Delimited:
         return [name if "." in name else f"{SCHEMA}.{name}" for name in names]
 
     def _reading(self, switches: ColumnArrangement) -> PropertiesDraft:
-        """Draft the properties for delimiters and header, with the properties of an arrangement of columns."""
+        """Draft the properties of delimited messages, except their tables.
+
+        These are the header, the delimiters, and the arrangement of the columns (``switches``).
+        """
         draft, split = PropertiesDraft(), self.split
         count = len(split.fields.count)
         records = count_noun(count, "record")
@@ -535,7 +551,7 @@ class _Delimited:
             draft.put("delim.txind", self.label("txind"))
 
     def text(self) -> str:
-        """Return the properties."""
+        """Return the proposed properties for the delimited messages, with their tables."""
         draft = self._reading(self.switches)
         tables, dates = self._columns()
         forms = {form for _, form in dates}
@@ -550,7 +566,10 @@ class _Delimited:
         return draft.text()
 
     def _columns(self) -> tuple[list[TableDraft], list[tuple[str, str]]]:
-        """Return the tables, and the columns that look like times with their formats."""
+        """Return the tables of the delimited records, and the columns that look like times.
+
+        A time is "TABLE.COLUMN" with its format.
+        """
         tables_by_name: dict[str, TableDraft] = {}
         values: dict[tuple[str, str], list[str]] = {}
         keyless: set[str] = set()
@@ -583,7 +602,7 @@ class _Delimited:
         return list(tables_by_name.values()), dates
 
     def _column_name(self, record: list[bytes], pairing: ColumnPairing, column: int) -> str:
-        """Return a column's name: from the record, from the first line, or its number."""
+        """Return the name of a delimited column: from the record, from the first line, or COLn."""
         if pairing.name:
             return self.value(record[pairing.name(column)])
         at = pairing.after(column)
@@ -591,7 +610,7 @@ class _Delimited:
 
 
 def _options(draft: PropertiesDraft) -> DelimitedOptions:
-    """Return the parser options for properties without tables."""
+    """Return the delimited parser's options for properties that do not define tables yet."""
     lines = [*draft.lines, "delim.userdefs.tables=A.B", "delim.userdefs.A.B.columns=C"]
     options = set_up_capture("\n".join([*lines, "delim.userdefs.A.B.C=vchar 1"])).options
     assert isinstance(options, DelimitedOptions)

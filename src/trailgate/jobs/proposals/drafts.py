@@ -1,11 +1,18 @@
-"""Drafts of proposals: the text of properties, tables with column sizes, and formats of values."""
+"""What proposals of several formats share: drafts of properties and tables, and formats of values.
+
+``PropertiesDraft`` collects lines of properties, and ``TableDraft`` the columns of a table. The
+functions after them fill both from the objects of JSON messages. ``operation_style`` and
+``date_format`` recognize operation types and times by their values. ``set_up_capture`` tries the
+properties.
+"""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 
@@ -14,13 +21,16 @@ from trailgate.capture.formats import find_parser_type
 from trailgate.cobol.copybook.layouts import CobolDialect as CopybookDialect
 from trailgate.cobol.copybook.layouts import CopybookLayout
 from trailgate.columnar.temporal import compile_format, parse_timestamps
-from trailgate.errors import OptionError, TrailgateError
+from trailgate.errors import DecodeError, OptionError, TrailgateError, count_noun
 from trailgate.expressions.selection import CaptureRules
 from trailgate.messages.properties import parse_properties
 from trailgate.model.tables import Definitions
 
 FILL_IN: Final = "TO FILL IN: "
 SCHEMA: Final = "MY"  # the schema of tables whose messages have none
+SECONDS_DIGITS: Final = 10  # digits of a time in seconds since 1970, from 2001 to 2286
+
+JsonObject = dict[str, Any]
 
 # Common sets of values for insert, update, delete and truncate.
 STYLES: Final = (
@@ -101,8 +111,67 @@ class TableDraft:
     keys: list[str] = field(default_factory=list)
 
     def add(self, column: str, value: str | None) -> None:
-        """Enlarge a column of the proposed table if this value is longer."""
+        """Add a column to the proposed table, or enlarge it if this value is longer."""
         self.sizes[column] = max(self.sizes.get(column, 0), len((value or "").encode()))
+
+
+def begin_draft(count: int, what: str, parser: str) -> PropertiesDraft:
+    """Begin a draft for ``count`` JSON messages of the form ``what``, for example "operations"."""
+    draft = PropertiesDraft()
+    draft.note(f"Proposed from {count_noun(count, 'message')}: {what}. Check each line.")
+    draft.put("parser.type", parser)
+    return draft
+
+
+def _text(value: Any) -> str | None:
+    """Return a JSON value as a column's text, or None for NULL."""
+    if value is None or isinstance(value, str):
+        return value
+    return json.dumps(value, ensure_ascii=False)
+
+
+def add_images(table: TableDraft, images: Sequence[Any]) -> None:
+    """Enlarge the columns of a proposed table for the values of JSON images."""
+    for image in images:
+        for name, value in (image if isinstance(image, dict) else {}).items():
+            table.add(name, _text(value))
+
+
+def take_first_for_key(
+    tables: dict[str, TableDraft], rows: Sequence[tuple[str, JsonObject]]
+) -> None:
+    """Mark the first column of each proposed table as its key, if all its sample rows have a value.
+
+    ``rows`` are pairs of a table's name and a row.
+    """
+    for name, table in tables.items():
+        first = next(iter(table.sizes), "")
+        rows_of_table = [row for known, row in rows if known == name]
+        if rows_of_table and all(row.get(first) is not None for row in rows_of_table):
+            table.keys = [first]
+
+
+def put_only_table(draft: PropertiesDraft, names: Sequence[str]) -> None:
+    """Add the only table as a literal, because no JSON member has SCHEMA.TABLE.
+
+    ``names`` has the table of each sample row. Raises DecodeError if there are several tables.
+    """
+    tables = sorted(set(names))
+    if len(tables) > 1:
+        problem = f"the messages are for the tables {', '.join(tables)}, but no member has a table's name with its schema"
+        hint = "Propose properties for each table separately: json.schemaandtable takes SCHEMA.TABLE from one member"
+        raise DecodeError(problem, hint=hint)
+    draft.note("No member has the table's name with its schema: all messages are of this table.")
+    draft.put("json.schemaandtable", f'"{tables[0]}"')
+
+
+def put_tables(draft: PropertiesDraft, rows: Sequence[tuple[str, tuple[Any, Any]]]) -> None:
+    """Add the definitions of tables to a proposal, from rows with their before and after images."""
+    tables: dict[str, TableDraft] = {}
+    for name, (before, after) in rows:
+        add_images(tables.setdefault(name, TableDraft(name)), [after, before])
+    take_first_for_key(tables, [(name, after or before or {}) for name, (before, after) in rows])
+    draft.tables("json", tables.values())
 
 
 def quote_column(name: str) -> str:
@@ -111,14 +180,19 @@ def quote_column(name: str) -> str:
 
 
 def column_length_for(size: int) -> int:
-    """Propose a column length of twice the observed size."""
+    """Propose the length of a text column whose longest sample value has ``size`` bytes.
+
+    This is the first usual length (10, 20, 40 ... 32000) of at least twice the size, else 65535.
+    """
     return next((one for one in _SIZES if one >= 2 * size), 65535)
 
 
 def operation_style(values: Iterable[str]) -> tuple[str, ...] | None:
-    """Recognize a set of operation type codes, such as I, U and D, to which these values belong, or return None.
+    """Recognize operation types in sample values.
 
-    For example, ``["INS", "DEL"]`` belong to ``("INS", "UPD", "DEL", "TRUNC")``.
+    Returns the codes of insert, update, delete and truncate, or None if not all values belong to
+    one known set of codes. For example, ``["INS", "DEL"]`` belong to ``("INS", "UPD", "DEL",
+    "TRUNC")``.
     """
     known = set(values)
     for style in STYLES:
@@ -165,7 +239,7 @@ def _days(match: re.Match[str]) -> Iterator[str]:
 
 
 class _NoFiles:
-    """The files for proposed properties, which do not name any."""
+    """The definition files of proposed properties, which name none: reading one is an error."""
 
     def chosen(self, path: str) -> str:
         return path

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from trailgate.errors import DecodeError, TrailgateError
-from trailgate.jobs.capture.loading import infer_from, messages_from
+from trailgate.jobs.capture.loading import infer_from
 from trailgate.jobs.proposals.delimited import propose_delimited
 from trailgate.jobs.proposals.drafts import FILL_IN, PropertiesDraft, set_up_capture
-from trailgate.jobs.proposals.json_forms import propose_json
+from trailgate.jobs.proposals.json import propose_json
 from trailgate.jobs.proposals.publications import (
     is_delimited_publication,
     is_xml_publication,
@@ -23,7 +23,7 @@ from trailgate.jobs.proposals.publications import (
     propose_xml_publications,
 )
 from trailgate.jobs.proposals.xml import propose_xml
-from trailgate.messages.messages import MessageBatch
+from trailgate.messages.messages import MessageBatch, messages_from
 from trailgate.storage.files.file_search import Addresses
 from trailgate.storage.reading.message_files import find_messages, join_messages, read_messages
 
@@ -33,7 +33,10 @@ _BLANKS: Final = b"\xef\xbb\xbf \t\r\n"
 
 
 class MessageForm(NamedTuple):
-    """A message format to recognize: a test of a message's body, and a function that proposes properties for all messages."""
+    """A message format that is recognized by the body of one message.
+
+    `propose` gets the bodies of all sample messages, and returns the text of properties.
+    """
 
     fits: Callable[[bytes], bool]
     propose: Callable[[Sequence[bytes]], str]
@@ -78,7 +81,7 @@ class Proposal:
 
 
 def has_content(body: bytes) -> bool:
-    """Return whether a message shows its format. A blank message and null (a tombstone) do not."""
+    """Return whether a sample message shows its format. Blanks and null (a tombstone) do not."""
     return body.strip(_BLANKS) not in (b"", b"null")
 
 
@@ -125,9 +128,10 @@ def find_first_error(text: str, messages: MessageBatch, *, cut: bool) -> Trailga
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """The sample messages of a proposal, and whether more exist that were not read.
+    """The sample messages from which properties are proposed.
 
-    ``empty_note`` names the empty files among them.
+    ``cut`` means that more messages exist, which were not read. ``empty_note`` names the empty
+    files.
     """
 
     messages: MessageBatch
@@ -146,10 +150,10 @@ class Sample:
 
 
 def read_sample(addresses: Addresses, *, per_line: bool = False) -> Sample:
-    """Read sample messages from files.
+    """Read sample messages from files, about the first 8 MB of them, for a proposal.
 
-    Raises StorageError if there are no files, DecodeError if they have no messages, or the first
-    reading error.
+    With ``per_line``, each line is a message. Raises StorageError if there are no files,
+    DecodeError if they have no messages, or the first reading error.
     """
     files = find_messages(addresses, per_line)
     parts, size, cut = [], 0, False

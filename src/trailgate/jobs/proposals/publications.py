@@ -40,12 +40,12 @@ _ROOT: Final = re.compile(rb"<(?:\w+:)?" + ROOT.encode() + rb"[\s>]")
 
 
 def is_delimited_publication(body: bytes) -> bool:
-    """Return True if a message starts like a delimited publication."""
+    """Return True if a message starts like a delimited publication of IBM: ``10,"IBM",``."""
     return _BEGIN.match(body) is not None
 
 
 def is_xml_publication(body: bytes) -> bool:
-    """Return True if a message is an XML publication of a known type."""
+    """Return True if a message is an XML publication of IBM of a known type."""
     if not body.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"<") or not _ROOT.search(body[:4096]):
         return False
     roots = parse_document(body).top.children
@@ -54,7 +54,10 @@ def is_xml_publication(body: bytes) -> bool:
 
 
 def propose_delimited_publications(bodies: Sequence[bytes]) -> str:
-    """Propose properties for delimited publications. Raises DecodeError if a record has too few fields."""
+    """Propose properties for delimited publications of IBM.
+
+    Raises DecodeError if a record has too few fields.
+    """
     begin = _BEGIN.match(bodies[0])
     assert begin is not None, "the form of the first message"
     nel = not any(b"\n" in body for body in bodies) and any(b"\xc2\x85" in body for body in bodies)
@@ -77,7 +80,7 @@ def propose_delimited_publications(bodies: Sequence[bytes]) -> str:
 
 
 def _begin(what: str) -> PropertiesDraft:
-    """Begin a draft with the property that names the parser."""
+    """Begin a draft of properties for publications of IBM, with `parser.type`."""
     draft = PropertiesDraft()
     draft.note(f"Proposed from {what}. Check each line.")
     draft.put("parser.type", PARSER)
@@ -85,7 +88,7 @@ def _begin(what: str) -> PropertiesDraft:
 
 
 def _tables_of_records(split: SplitMessages) -> list[TableDraft]:
-    """Return the tables of the records, with numbered columns."""
+    """Return the proposed tables of delimited publications, with the columns COL1 to COLn."""
     tables: dict[str, TableDraft] = {}
     keyless: set[str] = set()
     quote = split.quote or b'"'
@@ -119,7 +122,7 @@ def _tables_of_records(split: SplitMessages) -> list[TableDraft]:
 
 
 def propose_xml_publications(bodies: Sequence[bytes]) -> str:
-    """Propose properties for XML publications.
+    """Propose properties for XML publications of IBM.
 
     The proposal includes tables only if the publications do not describe them themselves.
     """
@@ -151,7 +154,7 @@ def _rows(roots: Sequence[XmlElement]) -> Iterator[XmlElement]:
 
 
 def _add_column(table: TableDraft, column: XmlElement) -> None:
-    """Add a column to its table, with the length of its longest value."""
+    """Add a column of an XML publication to its proposed table, or enlarge it."""
     attributes = {one.name: one.value for one in column.attributes}
     name = attributes.get("name", "")
     if attributes.get("isKey") in ("1", "true") and name not in table.keys:

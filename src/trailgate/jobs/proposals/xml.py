@@ -47,10 +47,10 @@ _VALUES: Final = re.compile(r"val|data|content", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class ProposedSource:
-    """The values at one path in a group of sample elements, one for each element.
+    """A candidate for the source of a value in an XML rule: a path, and its values in the samples.
 
-    ``path`` is relative to an element, such as ``@name`` or ``./name/text()``; ``name`` is its last
-    name.
+    There is one value for each element of a group of sample elements. ``path`` is relative to an
+    element, such as ``@name`` or ``./name/text()``; ``name`` is its last name.
     """
 
     path: str
@@ -84,9 +84,10 @@ def has_text_only(element: XmlElement) -> bool:
 
 
 def sources_of(group: Sequence[XmlElement], prefix: str = "") -> list[ProposedSource]:
-    """Return the values that every XML element of a group has exactly once.
+    """Return the candidates for sources: values that every XML element of a group has exactly once.
 
-    These are attributes, and child elements that have only text.
+    ``prefix``, such as "../", begins their paths. They are attributes, and child elements that have
+    only text.
     """
     values_by_path: dict[tuple[str, str], list[str]] = {}
     for element in group:
@@ -109,7 +110,11 @@ def sources_of(group: Sequence[XmlElement], prefix: str = "") -> list[ProposedSo
 
 
 class _Messages:
-    """The structure recognized in XML documents."""
+    """The structure that is recognized in XML sample messages, and the proposed rules for it.
+
+    ``groups`` are the elements by their path from the root, ``tables`` and ``rules`` the proposal
+    so far, and ``used`` the paths in the current operation that are not columns.
+    """
 
     def __init__(self, roots: Sequence[XmlElement]) -> None:
         self.roots = roots
@@ -121,7 +126,7 @@ class _Messages:
         self.used: set[str] = set()
 
     def _group(self, root: XmlElement, above: Steps) -> None:
-        """Add each element to the group of its path."""
+        """Add each element of an XML message to the group of its path."""
         waiting = [(root, above)]
         while waiting:
             element, steps = waiting.pop()
@@ -132,7 +137,7 @@ class _Messages:
             waiting += [(child, path) for child in reversed(element.children)]
 
     def text(self) -> str:
-        """Return the properties."""
+        """Return the proposed properties for the XML messages: rules and tables."""
         tops = self._tops()
         draft = PropertiesDraft()
         count = count_noun(len(self.roots), "XML message")
@@ -147,7 +152,7 @@ class _Messages:
         return draft.text()
 
     def _write(self, rule: ProposedRule, draft: PropertiesDraft, written: set[str]) -> None:
-        """Write a rule and the rules below it, unless it is already written."""
+        """Add an XML rule and its subrules to the draft, unless ``written`` has its name."""
         if rule.name in written:
             return
         written.add(rule.name)
@@ -165,7 +170,10 @@ class _Messages:
             self._write(below, draft, written)
 
     def _tops(self) -> list[ProposedRule]:
-        """Return the top rules: the rule of transactions, or if a message is an operation, the rules of operations."""
+        """Propose all XML rules, and return the top ones: of transactions, or else of operations.
+
+        The rules of operations are at the top if a message is an operation.
+        """
         # From the most to the least certain sign of an operation.
         operations_found = (
             self._find_typed(_OPERATIONS)
@@ -190,11 +198,11 @@ class _Messages:
         return [rule]
 
     def _find_typed(self, names: re.Pattern[str]) -> list[tuple[Steps, ProposedSource | str]]:
-        """Return the path of the elements that have an operation type, and the source of the type.
+        """Find the XML elements that have an operation type inside.
 
-        The source is an attribute or child element whose name matches ``names``. If elements of
-        several paths have one, the path with the most elements is chosen, then the outermost. The
-        list has one item, or none.
+        Returns their path, and the source of the type. The source is an attribute or child element
+        whose name matches ``names``. If elements of several paths have one, the path with the most
+        elements is chosen, then the outermost. The list has one item, or none.
         """
         candidates = [
             (steps, source)
@@ -206,9 +214,9 @@ class _Messages:
         return [] if best is None else [best]
 
     def _find_named(self) -> list[tuple[Steps, ProposedSource | str]]:
-        """Return the paths of elements whose names are operation types, such as ``insert``.
+        """Find the XML elements whose names are operation types, such as ``insert``: their paths.
 
-        Each has its operation type as a letter (I, U, D or T).
+        Each path has its operation type as a letter (I, U, D or T).
         """
         names_by_parent: dict[Steps, list[str]] = {}
         for steps in self.groups:
@@ -223,9 +231,10 @@ class _Messages:
         return [((*above, name), "IUDT"[style.index(name)]) for name in names_by_parent[above]]
 
     def _find_repeating(self) -> list[tuple[Steps, ProposedSource | str]]:
-        """Return the path of the outermost repeating elements with attributes or children, or of the root.
+        """Find the XML elements that are taken for operations if nothing has an operation type.
 
-        Their operation type is unknown, so it is "" in the result.
+        These are the outermost repeating elements with attributes or children, or the root. Their
+        operation type is unknown, so it is "" in the result.
         """
         repeated = [
             steps
@@ -235,9 +244,10 @@ class _Messages:
         return [(min(repeated, key=len, default=(self.roots[0].name,)), "")]
 
     def _transaction(self, above: Steps) -> tuple[Steps, ProposedRule | None]:
-        """Propose the rule ``txrule``: find the elements around operations that are transactions.
+        """Propose the XML rule ``txrule``: find elements around operations that are transactions.
 
-        Returns their path and the rule, or an empty path and None if operations are at the root.
+        ``above`` is the path of the elements around operations. Returns the path of transactions
+        and the rule, or an empty path and None if operations are at the root.
         """
         if not above:
             return (), None
@@ -260,10 +270,10 @@ class _Messages:
     def _time(
         self, sources: Iterable[ProposedSource], *, sure: bool
     ) -> tuple[ProposedSource, str] | None:
-        """Find a source of times and its format. Returns None if there is none.
+        """Find the XML source of commit times, and their format. Returns None if there is none.
 
-        Sources with a name such as ``timestamp`` are preferred. With ``sure``, sources with other
-        names are accepted too.
+        Sources with a name such as ``timestamp`` are preferred. With ``sure``, a source with any
+        other name is accepted too.
         """
         times = [(source, form) for source in sources if (form := date_format(source.values))]
         named = [one for one in times if _TIMES.search(one[0].name)]
@@ -278,9 +288,10 @@ class _Messages:
     def _operation(
         self, number: int, steps: Steps, found: Sequence[tuple[Steps, ProposedSource | str]]
     ) -> ProposedRule:
-        """Return the rule of the operations at one of the paths in ``found``.
+        """Propose the XML rule of operations, ``oprule``, with its sources, subrules and tables.
 
-        ``steps`` is the path, and ``number`` its index.
+        ``found`` are the paths of operations with their types, of which ``steps`` is the path to
+        propose for, and ``number`` its index.
         """
         kind = found[number][1]
         rule = self._rule("oprule", "op", steps[-1] if len(found) > 1 else "")
@@ -310,7 +321,11 @@ class _Messages:
     def _put_table(
         self, rule: ProposedRule, group: Group, own: list[ProposedSource], steps: Steps
     ) -> list[str]:
-        """Add the sources of the table to a rule. Returns each element's table."""
+        """Add the sources of the table's name to an XML rule. Returns the table of each element.
+
+        ``own`` are the candidates in the elements themselves; elements around them are searched
+        too.
+        """
         sources = list(own)
         # Sources of the elements around it have paths such as ../@table and ../../name/text().
         above, prefix = group, ""
@@ -341,7 +356,7 @@ class _Messages:
         return [f"{one}.{two}" for one, two in zip(schemas, table.values, strict=True)]
 
     def _rule(self, name: str, kind: str, more: str = "") -> ProposedRule:
-        """Create a rule of type ``kind`` with a unique name such as ``NAME_MORE`` or ``NAME_MORE2``."""
+        """Create an XML rule of type ``kind`` with a unique name: NAME_MORE, NAME_MORE2."""
         base = re.sub(r"[^\w-]", "_", f"{name}_{more}" if more else name)
         known, number = base, 2
         # Names are made unique by a number: row, row2, row3.
@@ -350,7 +365,7 @@ class _Messages:
         return self.rules.setdefault(known, ProposedRule(known, kind))
 
     def _put_rule(self, rule: ProposedRule, name: str, match: str, values: dict[str, str]) -> None:
-        """Add a column rule. An identical rule of other operations is reused."""
+        """Add an XML column rule below ``rule``. An identical rule is reused."""
         for known in self.rules.values():
             if (known.type, known.match, known.values) == ("col", match, values):
                 col_rule = known
@@ -367,7 +382,11 @@ class _Messages:
     def _put_columns(
         self, rule: ProposedRule, group: Group, names: list[str], *, nested: bool
     ) -> None:
-        """Add the rules of columns, and of operations nested in these operations."""
+        """Add the XML rules of the columns of operations, and enlarge the proposed tables.
+
+        ``group`` are the elements of the operations, and ``names`` their tables. With ``nested``,
+        elements that repeat inside an operation become rules of operations too.
+        """
         tables = [self._table(name) for name in names]
         direct = dict(zip(map(id, group), tables, strict=True))
         self._put_attributes(rule, group, direct, "")
@@ -402,10 +421,10 @@ class _Messages:
         path: str,
         image: str = "",
     ) -> None:
-        """Add a rule for each attribute of the group's elements: it is a column.
+        """Add an XML column rule for each attribute of a group's elements.
 
-        ``path`` leads from the operation to these elements, and ``owner`` maps the ``id`` of each to
-        its table.
+        ``path`` leads from the operation to these elements, and ``owner`` maps the ``id`` of each
+        to its table.
         """
         for name in dict.fromkeys(one.name for element in group for one in element.attributes):
             value = f"{path}@{name}" if path else f"@{name}"
@@ -418,12 +437,12 @@ class _Messages:
                         owner[id(element)].add(name, one.value)
 
     def _put_one(self, rule: ProposedRule, column: str, match: str, name: str, value: str) -> None:
-        """Add the rule of one column."""
+        """Add the XML rule of one column: ``name`` is the kind of value, and ``value`` its path."""
         rule_name = f"{rule.name.removeprefix('oprule_')}_{column}"
         self._put_rule(rule, rule_name, match, {"name": f'"{column}"', name: value})
 
     def _nested_rule(self, group: Group, path: str) -> ProposedRule:
-        """Return the rule of operations nested in operations, which belong to a separate table."""
+        """Propose the XML rule of elements that repeat in an operation: rows of another table."""
         name = group[0].name
         nested_rule = self._rule("oprule", "op", name)
         nested_rule.match = path
@@ -443,7 +462,10 @@ class _Messages:
     def _put_container(
         self, rule: ProposedRule, group: Group, owner: dict[int, TableDraft], path: str
     ) -> None:
-        """Add the rules of columns inside an element, which may be a before or after image."""
+        """Add the XML rules of columns in a child element, which may be a before or after image.
+
+        ``owner`` maps the ``id`` of each element of the group to its table.
+        """
         image = _image(group[0].name)
         below = [child for one in group for child in one.children]
         of = {id(child): owner[id(child.parent)] for child in below}
@@ -472,7 +494,7 @@ class _Messages:
     def _put_cells(
         self, rule: ProposedRule, group: Group, owner: dict[int, TableDraft], path: str, image: str
     ) -> bool:
-        """Add one rule for columns that are elements with their name inside, such as ``<col name="ID">``.
+        """Add one XML rule for columns that are elements with a name inside: ``<col name="ID">``.
 
         Returns False, and adds nothing, if the elements of the group have no such name.
         """
@@ -489,14 +511,14 @@ class _Messages:
 
 
 def _strings(element: XmlElement) -> Iterator[str]:
-    """Yield the text of an element, its attributes, and all elements below it."""
+    """Yield the texts of an XML element, of its attributes, and of all elements below it."""
     for one in (element, *element.below()):
         yield one.text() or ""
         yield from (attribute.value for attribute in one.attributes)
 
 
 def _is_name(source: ProposedSource, group: Group) -> bool:
-    """Return True if a source has column names.
+    """Return True if the values of an XML source are column names.
 
     The source's name must suggest it, and its values must be identifiers that occur once per
     operation.
@@ -511,10 +533,11 @@ def _is_name(source: ProposedSource, group: Group) -> bool:
 
 
 def _cell_values(group: Group, name: ProposedSource, image: str) -> dict[str, str]:
-    """Return where the elements of named columns have their values, by the properties of a column rule.
+    """Return the paths of the values of XML columns that have a name inside, for their rule.
 
-    For example ``{"before.value": "@old", "after.value": "@new"}`` if their names suggest images,
-    or else one value such as ``{"value": "text()"}``. ``image`` is "before.", "after." or "".
+    The paths are by the names of the rule's properties, for example ``{"before.value": "@old",
+    "after.value": "@new"}`` if names suggest images, or else one value such as ``{"value":
+    "text()"}``. ``image`` is "before.", "after." or "".
     """
     names_by_path: dict[str, str] = {}
     for element in group:
@@ -540,12 +563,12 @@ def _cell_values(group: Group, name: ProposedSource, image: str) -> dict[str, st
 
 
 def _image(name: str) -> str:
-    """Return "before." or "after." if a name suggests an image, else ""."""
+    """Return "before." or "after." if the name of an XML element suggests an image, else ""."""
     if _BEFORE.search(name):
         return "before."
     return "after." if _AFTER.search(name) else ""
 
 
 def _plain_name(name: str) -> str:
-    """Return an element's name as a table name."""
+    """Convert the name of an XML element to the name of a table."""
     return re.sub(r"\W", "_", name).upper()

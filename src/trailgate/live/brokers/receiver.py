@@ -274,7 +274,7 @@ class ReconnectingReceiver(ABC, Generic[C]):
                 window = self._receive(connection, max(0.0, until - time.monotonic()))
             except BrokerError as error:
                 self._forget(error)
-                self._backoff.note_failure(error)
+                self._backoff.record_failure(error)
                 self._warn(error)
                 continue
             if window is not None:
@@ -349,7 +349,7 @@ class ReconnectingReceiver(ABC, Generic[C]):
         _LOG.info("receiving from %s (%s)", self._address, connection.product)
         self._connection, self._warned = connection, None
         self.connections += 1
-        self._backoff.note_answer()
+        self._backoff.record_answer()
         return connection
 
     def _forget(self, error: BrokerError) -> None:
@@ -360,7 +360,7 @@ class ReconnectingReceiver(ABC, Generic[C]):
         """
         connection, self._connection = self._connection, None
         if connection is not None:
-            self._backoff.note_loss(connection.owned_until(error))
+            self._backoff.record_loss(connection.owned_until(error))
             connection.close()
 
     @abstractmethod

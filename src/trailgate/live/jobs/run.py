@@ -32,7 +32,7 @@ from trailgate.live.jobs.feed import (
     make_feed,
 )
 from trailgate.live.jobs.units import HELD_BYTES, UnitResult, UnitSorter, skipped_totals
-from trailgate.messages.metadata import JMS_MESSAGE_ID, MessageIdRule, message_id_kind
+from trailgate.messages.metadata import JMS_MESSAGE_ID, MessageIdRule, message_id_header
 from trailgate.messages.skipped import (
     SkippedTotals,
     add_skipped,
@@ -407,7 +407,7 @@ def open_live(
         )
         raise OptionError(problem, hint=hint)
     if capture.options.needs_message_ids:
-        header = message_id_kind(capture.options.message_id).header
+        header = message_id_header(capture.options.message_id).header
         options = replace(options, needed_header=header if header == JMS_MESSAGE_ID else None)
     with TrailAppender(prefix, capture.tables, options.append) as appender:
         feed = PrefetchingFeed(

@@ -15,7 +15,7 @@ from publication_files import (
 )
 from trailgate.formats.publications.xml_schemas import parse_schema_table
 from trailgate.formats.xml.documents import XmlLimits, parse_document
-from trailgate.jobs.capture.loading import messages_from
+from trailgate.messages.messages import messages_from
 
 pytestmark = pytest.mark.assumed
 LARGE = ' hasLOBCols="1"'

@@ -22,7 +22,7 @@ from trailgate.terminal.live_view import log_to_stderr
 class CompanionApply:
     """Applies the operations that a live capture publishes, at most every ``PAUSE`` seconds.
 
-    If the target does not work, the capture continues.
+    If the target does not work, the capture continues, and the next attempt is made later.
     """
 
     def __init__(self, trail: str, to: str, output: LiveOutput) -> None:
@@ -34,9 +34,10 @@ class CompanionApply:
         self.statistics = ApplyStatistics()
 
     def published(self, new: bool) -> None:
-        """Apply the published operations, unless less than ``PAUSE`` seconds have passed since the last attempt.
+        """Apply the operations that the live capture has published, if it is time to do so.
 
-        ``new`` means that operations were published since the last call.
+        That is ``PAUSE`` seconds after the last success, or after a failure when the next retry is
+        due. ``new`` means that operations were published since the last call.
         """
         # Remember that there are new operations until the pause is over.
         self._waits |= new
@@ -51,7 +52,7 @@ class CompanionApply:
         self._measure()
 
     def finish(self) -> None:
-        """Apply everything that was captured, after the capture has ended.
+        """Apply all operations that are left, after the live capture has ended.
 
         Raises TargetUnavailableError if the target does not work now.
         """
@@ -69,7 +70,7 @@ class CompanionApply:
             self._run.close()
 
     def text(self) -> str:
-        """Return the metrics of the companion apply."""
+        """Return the metrics of the companion apply in the format of Prometheus."""
         return format_apply_metrics(self.statistics, self._labels)
 
     def _apply(self) -> None:
@@ -97,7 +98,10 @@ class CompanionApply:
 
 @contextmanager
 def apply_beside(trail: str, to: str, output: LiveOutput) -> Iterator[CompanionApply]:
-    """Yield a ``CompanionApply`` for a live capture; at the end, apply all captured operations."""
+    """Yield a ``CompanionApply`` for a live capture. When the block ends, apply the rest.
+
+    If the capture fails, the rest is not applied.
+    """
     log_to_stderr(LOG)
     beside = CompanionApply(trail, to, output)
     try:

@@ -24,7 +24,7 @@ LOG: Final = logging.getLogger("trailgate.brokers")
 
 
 class CompanionPublish:
-    """Publishes the trail of a live capture as it grows.
+    """Publishes the trail of a live capture as it grows, in a thread of its own.
 
     If the broker does not work, the capture continues.
     """
@@ -47,13 +47,16 @@ class CompanionPublish:
         self._thread.start()
 
     def published(self, new: bool) -> None:
-        """Raise the error that has ended the companion publication, if any."""
+        """Raise the error that has ended the companion publication, if any.
+
+        The capture calls this after each batch; the thread itself finds new operations.
+        """
         del new  # the thread looks at the trail itself
         if self._error:
             raise self._error[0]
 
     def finish(self) -> None:
-        """Publish everything captured, after the capture has ended.
+        """Publish all operations that are left, after the live capture has ended.
 
         Raises BrokerError if the broker does not work now.
         """
@@ -62,7 +65,7 @@ class CompanionPublish:
         self.published(new=False)
 
     def text(self) -> str:
-        """Return the metrics of the companion publication."""
+        """Return the metrics of the companion publication in the format of Prometheus."""
         self._watch.tick()
         return format_publish_metrics(self._watch.statistics, self._labels)
 
@@ -95,7 +98,7 @@ class CompanionPublish:
 def publish_beside(
     trail: str, to: str, form: str, output: LiveOutput
 ) -> Iterator[CompanionPublish]:
-    """Yield a ``CompanionPublish`` for a live capture; at the end, publish all captured operations."""
+    """Yield a ``CompanionPublish`` for a live capture. When the block ends, publish the rest."""
     beside = CompanionPublish(trail, to, form, output)
     try:
         yield beside

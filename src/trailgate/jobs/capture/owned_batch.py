@@ -15,12 +15,13 @@ from trailgate.model.changes import ChangeBatch
 class OwnedBatch:
     """A batch of the messages that a range of a capture owns, and their operations.
 
-    A unit is a set of messages that are captured or quarantined together. The first unit may have
-    begun in the previous batch, and the last unit may continue in the next batch. An operation with
-    `message` -1 belongs to an earlier message of the open unit. `problems` are in the order of
-    their messages, one for each bad message; message -1 is the unit that was open before the batch.
-    `unreadable` are the problems of messages that could not be read, with their raw bytes.
-    `skipped` are the messages without operations.
+    `starts_unit` marks the messages that begin a unit: a unit is a set of messages that are
+    captured or quarantined together. The first unit may have begun in the previous batch, and the
+    last unit may continue in the next batch. An operation with `message` -1 belongs to an earlier
+    message of the open unit. `problems` are in the order of their messages, one for each bad
+    message; message -1 is the unit that was open before the batch. `unreadable` are the problems of
+    messages that could not be read, with their raw bytes. `skipped` are the messages without
+    operations.
     """
 
     messages: MessageBatch
