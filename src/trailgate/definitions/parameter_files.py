@@ -31,8 +31,9 @@ class ParameterStatement:
     """One statement of a parameter file, and the line on which it starts.
 
     ``text`` has the keyword and the ``;`` at the end; the ``&`` at the end of a continued line is
-    removed. ``source`` is the file of an OBEY or INCLUDE, or "" for the parameter file itself.
-    ``ansi_quotes``: literals are in single quotes, names in double quotes.
+    removed. ``source`` is the file of an OBEY or INCLUDE, or "" for the parameter file itself. With
+    ``ansi_quotes`` (USEANSISQLQUOTES, the default), literals are in single quotes and names in
+    double quotes.
     """
 
     line: int
@@ -42,17 +43,17 @@ class ParameterStatement:
 
     @property
     def keyword(self) -> str:
-        """The parameter's name in upper case."""
+        """The first word of the statement in upper case, such as MAP."""
         return re.split(r"[\s,;(]", self.text, maxsplit=1)[0].upper()
 
     @property
     def rest(self) -> str:
-        """The text after the parameter's name."""
+        """The text after the statement's keyword, without the ``;`` at the end."""
         return self.text[len(self.keyword) :].rstrip("; \t").lstrip(", \t")
 
     @property
     def end(self) -> int | None:
-        """The offset in ``text`` at which the parameter ends, or None if it continues on the next line."""
+        """The offset in ``text`` at which the statement ends, or None if it continues on the next line."""
         if self.keyword in ENDED_BY_SEMICOLON:
             mark = _first_mark(_SEMICOLON, self.text)
             return None if mark is None else mark + 1
@@ -68,7 +69,7 @@ class ParameterStatement:
         return OptionError(problem, where=where, hint=hint)
 
     def place(self, error: OptionError, field: str | None = None) -> OptionError:
-        """Add the statement's position to an error that has no position yet."""
+        """Add the file, line and keyword of this statement to an error that lacks them, and return the error."""
         error.with_place(source=self.source or None, line=self.line, field=field or self.keyword)
         return error
 

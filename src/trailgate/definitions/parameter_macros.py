@@ -68,7 +68,11 @@ def expand_macros(text: str, read: ReadFile | None = None) -> Iterator[Parameter
 
 @dataclass(slots=True)
 class _Lines:
-    """The state of reading the lines: the macros, and the character with which their names start."""
+    """Reads the lines of a parameter file, and executes MACRO, MACROCHAR, OBEY and INCLUDE.
+
+    ``macros`` are the macros defined so far, and ``sign`` is the character with which their names
+    start.
+    """
 
     read: ReadFile | None
     sign: str = "#"
@@ -104,7 +108,7 @@ class _Lines:
         self.sign = words[1]
 
     def _define(self, line: ParameterLine) -> None:
-        """Define a macro."""
+        """Define the macro of a MACRO statement, whose lines are joined in ``line``."""
         head = re.compile(_HEAD.format(sign=re.escape(self.sign)), re.IGNORECASE | re.DOTALL)
         match = head.match(line.text)
         if match is None:
@@ -153,7 +157,7 @@ class _Lines:
     def _replace(
         self, line: ParameterLine, text: str, more: Iterator[ParameterLine], called: tuple[str, ...]
     ) -> str:
-        """Expand the macro calls in a text.
+        """Expand the macro calls in a text of a parameter file.
 
         ``line`` is the text's line, for errors, and ``more`` are the lines after it, on which a call
         may continue. ``called`` are the macros that are being expanded, innermost first: a call of one
@@ -192,7 +196,10 @@ class _Lines:
     def _with_values(
         self, line: ParameterLine, name: str, macro: Macro, values: tuple[str, ...]
     ) -> str:
-        """Return a macro's text with its parameters replaced by values."""
+        """Return a macro's text with its parameters replaced by the values of a call.
+
+        Raises OptionError if the number of values is wrong.
+        """
         if len(values) != len(macro.parameters):
             count = len(macro.parameters)
             wanted = count_noun(count, "value")
@@ -207,7 +214,7 @@ class _Lines:
 
 
 def _plain_lines(text: str, source: str) -> Iterator[ParameterLine]:
-    """Yield the lines of a file without comments and empty lines."""
+    """Yield the lines of a parameter file without comments and empty lines."""
     for number, raw in enumerate(text.removeprefix("\ufeff").split("\n"), 1):
         at = _first(_COMMENT, raw)
         line = (raw if at is None else raw[:at]).strip()
@@ -218,7 +225,7 @@ def _plain_lines(text: str, source: str) -> Iterator[ParameterLine]:
 def _until(
     lines: Iterator[ParameterLine], line: ParameterLine, mark: re.Pattern[str], due: str
 ) -> ParameterLine:
-    """Join a line with the following lines, up to a line that contains the mark.
+    """Join a line of a parameter file with the following lines, up to a line that contains the mark.
 
     ``due`` is the mark as text, for the error at the end of the file.
     """
@@ -229,7 +236,7 @@ def _until(
 
 
 def _next(lines: Iterator[ParameterLine], line: ParameterLine, due: str) -> ParameterLine:
-    """Return the next line. At the end of the file, raises OptionError, which states that ``due`` was expected."""
+    """Return the next line of a parameter file. Raises OptionError at its end: ``due`` was expected."""
     next_line = next(lines, None)
     if next_line is None:
         raise line.error(f"expected '{due}', found the end of the file")
@@ -252,7 +259,7 @@ def _closing(text: str, at: int) -> int | None:
 
 
 def _arguments(text: str) -> tuple[str, ...]:
-    """Split the values of a call at its commas, except those in quotes or parentheses."""
+    """Split the values of a macro call at its commas, except commas in quotes or parentheses."""
     values, begin, depth = [], 0, 0
     for sign in _PARENTHESES.finditer(text):
         if sign[1] == "," and not depth:

@@ -178,7 +178,7 @@ def _is_printed(field: CopybookField) -> bool:
 
 
 def _decode(field: CopybookField, options: ValueOptions) -> Decode:
-    """Return a decoder for units that are bytes, or characters."""
+    """Return a decoder of a fixed-width field, for units that are bytes or characters."""
     of_bytes, text = decoder(field, options), field.usage is Usage.TEXT
 
     def decode(units: UnitMatrix) -> DecodedColumn:
@@ -194,7 +194,7 @@ def _decode(field: CopybookField, options: ValueOptions) -> Decode:
 
 
 def _characters(units: UnitMatrix, trim: Callable[..., pa.Array]) -> pa.Array:
-    """Convert rows of code points to text."""
+    """Convert rows of code points to text, and remove blanks with `trim`."""
     # The UTF-8 length of each code point: 1 below 0x80, 2 below 0x800, 3 below 0x10000, otherwise
     # 4.
     sizes = 1 + (units > 0x7F).astype(np.int64) + (units > 0x7FF) + (units > 0xFFFF)
@@ -203,7 +203,11 @@ def _characters(units: UnitMatrix, trim: Callable[..., pa.Array]) -> pa.Array:
 
 
 def _or_blank(column: Column, options: ValueOptions, form: DateFormat | None = None) -> Convert:
-    """Return the column's parser. With fixed.blank=null, it returns NULL for blank values."""
+    """Return the parser of a fixed-width column's text.
+
+    With fixed.blank=null, it returns NULL for blank text. `form` is the date format, if the field
+    has one.
+    """
     parse = parser_for(column, form)
     if options.blank is not BlankPolicy.NULL:
         return parse
@@ -251,10 +255,10 @@ def _as_text(values: pa.Array) -> pa.Array:
 
 
 def _number_text(values: pa.Array, field: CopybookField) -> pa.Array:
-    """Format numbers as text.
+    """Format the decoded numbers of a fixed-width field as text.
 
-    Integers get leading zeros up to the digits of their field, as COBOL's DISPLAY statement prints
-    them.
+    Integers that are not negative get leading zeros up to the digits of their field, as COBOL's
+    DISPLAY statement prints them.
     """
     text, number = _as_text(values), field.number
     if number is None or number.scale:

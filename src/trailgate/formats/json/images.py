@@ -192,7 +192,10 @@ class JsonImages(MessageRecordGroup[JsonRecords]):
         )
 
     def _check_keys(self, missing: npt.NDArray[np.bool_], hint: str) -> None:
-        """Add an error to each record without the value of a key column."""
+        """Add an error, with a hint, to each JSON record without the value of a key column.
+
+        `missing[i]` marks the rows without a value of column i.
+        """
         for i in self.table.marked_keys:
             if missing[i].any():
                 name = self.table.columns[i].name
@@ -216,7 +219,11 @@ class JsonImages(MessageRecordGroup[JsonRecords]):
             self._refuse(np.flatnonzero(bad & (kinds == kind)), problem, what, hint)
 
     def refuse_prefixed(self, parents: Longs, what: str, prefix: str) -> None:
-        """Add an error to each record with members of this prefix, which its operation type must not have."""
+        """Add an error to each JSON record with members of an image that its operation type must not have.
+
+        These are the members that begin with `prefix` and are not null, such as `before.ID` in an
+        insert. `what` is the image's name in errors.
+        """
         nodes = self.records.nodes
         for name in nodes.names:
             if name.casefold().startswith(prefix.casefold()):
@@ -227,7 +234,7 @@ class JsonImages(MessageRecordGroup[JsonRecords]):
     def _columns_of(
         self, names: Sequence[str], passed_over: frozenset[str], prefix: str = ""
     ) -> Longs:
-        """Return the meaning of each name for `place_members`: a column, UNKNOWN or PASSED_OVER.
+        """Return the meaning of each JSON member name for `place_members`: a column, UNKNOWN or PASSED_OVER.
 
         If there are n columns, n + i means "column i is missing if this member is true"
         (`ID_isMissing`).
@@ -317,9 +324,9 @@ class JsonImages(MessageRecordGroup[JsonRecords]):
 def converter_for(column: Column, binary: str) -> ConvertValues:
     """Return the function that converts the JSON members of a column to its type.
 
-    `binary` is the notation of bytes: "hex" or "base64". Numbers and
-    booleans are converted from their JSON text, such as `1.50` or `true`. Only text columns accept
-    objects and arrays.
+    `binary` is the notation of bytes: "hex", "base64", or "" if it is unknown, in which case bytes
+    are an error. Numbers and booleans are converted from their JSON text, such as `1.50` or `true`.
+    Only text columns accept objects and arrays.
     """
     parse = parser_for(column)
     is_text, is_bytes = column.family is TypeFamily.TEXT, column.family is TypeFamily.BYTES

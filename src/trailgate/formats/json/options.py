@@ -54,7 +54,8 @@ class JsonOptions(MetadataOptions):
     the object at the path `row` (the message itself if empty); `others` are members of it that are
     not columns. In the model "flat", columns are members of the message with names such as
     `after.ID`: `before` or `after`, the `delimiter`, and the column. `binary` is the notation of
-    bytes, or "" if it is unknown.
+    bytes, or "" if it is unknown. `levels` and `opaque` limit the members that are scanned (see
+    `JsonScanner`).
     """
 
     model: str
@@ -148,7 +149,7 @@ def _levels(paths: Iterable[str], images: Iterable[str]) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JsonPublishOptions(PublishOptions):
-    """How JSON messages are written, one per operation."""
+    """How operations are published as GoldenGate's JSON messages, one message per operation."""
 
     content: Annotated[Literal["row"], "a message holds one operation"] = ROW
     model: Annotated[

@@ -81,7 +81,7 @@ class JsonWriter:
         return NO_MESSAGES
 
     def _measure(self, block: ChangeBlock) -> MeasuredRows:
-        """Measure the messages of operations of one table and type."""
+        """Compute the sizes of the JSON messages for operations of one table and type."""
         pieces = [*self._metadata(block), *self._images(block), JsonMember(b"}")]
         return measure_members(pieces, len(block))
 
