@@ -110,7 +110,8 @@ _KEPT: Final = 1 << 16  # bytes kept before a chunk, to show the text around a f
 def encoding_of(head: bytes, stated: str = DECLARED) -> str:
     """Detect the encoding of an XML document from its first bytes.
 
-    `stated` is the encoding of all documents without a byte order mark.
+    `stated` is the encoding of all documents without a byte order mark, or `DECLARED` if each may
+    declare its own.
     """
     encoding = next((name for mark, name in _MARKS if head.startswith(mark)), None)
     if encoding is not None:
@@ -185,7 +186,7 @@ class EncodingCheck:
 
 @lru_cache(64)
 def _has_ascii(encoding: str) -> bool:
-    """Return whether text in this encoding consists of ASCII bytes, at least in the XML declaration."""
+    """Return whether text in this encoding consists of ASCII bytes, at least in an XML declaration."""
     try:
         return _BEGIN.encode(encoding) == _BEGIN.encode()
     except UnicodeError:
@@ -247,11 +248,11 @@ class XmlElement:
             left += element.children[::-1]
 
     def exact_text(self) -> str:
-        """Return the element's own text with all blanks."""
+        """Return the XML element's own text with all blanks."""
         return "".join(text for text, _ in self.pieces)
 
     def text(self) -> str | None:
-        """Return the element's own text without surrounding blanks, or None if it has no text.
+        """Return the XML element's own text without surrounding blanks, or None if it has no text.
 
         Blanks in CDATA sections are kept.
         """
@@ -283,7 +284,7 @@ class XmlDocument:
     shift: int = 0
 
     def content(self, element: XmlElement) -> str | None:
-        """Return the source text between an element's tags, or None if it is an empty element."""
+        """Return the source text between an XML element's tags, or None if the element is empty."""
         # The last end tag within the element is its own. An empty element `<a/>` has none.
         end = self.data.rfind(b"</", element.inner, element.end)
         return self.data[element.inner : end].decode() if element.inner < end else None
@@ -312,18 +313,18 @@ def parse_document(
 
 
 def depth_problem(limits: XmlLimits) -> tuple[str, str]:
-    """Return the problem and hint for elements nested too deeply."""
+    """Return the problem and hint for XML elements that are nested too deeply."""
     return f"elements are nested deeper than {limits.depth}", limits.hint("maxdepth")
 
 
 def attributes_problem(limits: XmlLimits) -> tuple[str, str]:
-    """Return the problem and hint for an element with too many attributes."""
+    """Return the problem and hint for an XML element with too many attributes."""
     problem = f"an element has more than {limits.attributes} attributes"
     return problem, limits.hint("maxattributes")
 
 
 def document_type_problem() -> tuple[str, str]:
-    """Return the problem and hint for a message with a document type."""
+    """Return the problem and hint for an XML message with a document type."""
     hint = "Documents with a document type are not read: it can define entities and name files"
     return "the message has a document type (DOCTYPE)", hint
 
@@ -352,7 +353,7 @@ def document_error(
 
 
 def with_surroundings(problem: str, data: bytes, here: int) -> str:
-    """Return the problem with the text before and after a place added."""
+    """Append the text around the byte `here` of an XML document to a problem: `..., at '<a><b>'`."""
     # The start of the fault's line.
     begin = max(data.rfind(b"\n", 0, here), data.rfind(b"\r", 0, here)) + 1
     before = data[max(begin, here - 4 * SHOWN_AROUND) : here].decode(errors="ignore")
@@ -362,14 +363,14 @@ def with_surroundings(problem: str, data: bytes, here: int) -> str:
 
 
 class _Window(NamedTuple):
-    """Some bytes of a document, and their offset in it."""
+    """The last bytes of an XML document that expat has read, and their offset in the document."""
 
     data: bytes
     start: int
 
 
 class _Checker:
-    """Passes a document to expat, and keeps the last bytes for error messages."""
+    """Passes an XML document to expat, and keeps the last bytes for error messages."""
 
     def __init__(self, limits: XmlLimits) -> None:
         self.limits = limits
@@ -383,7 +384,7 @@ class _Checker:
         self.shift = 0  # size of the byte order mark, which is not passed to expat
 
     def check(self, chunks: Iterable[bytes]) -> None:
-        """Check a document. Raises DecodeError for its first fault."""
+        """Check an XML document. Raises DecodeError for its first fault."""
         for chunk, last in with_last(chunks):
             data, start = self.window
             added = chunk
@@ -425,7 +426,7 @@ class _Checker:
 
 
 class _Builder(_Checker):
-    """Builds the tree of a document from expat's events."""
+    """Builds the tree of an XML document from expat's events."""
 
     def __init__(self, limits: XmlLimits) -> None:
         super().__init__(limits)
@@ -481,7 +482,7 @@ class _Builder(_Checker):
 
 
 def _names(name: str) -> tuple[str, str, str]:
-    """Split a name from expat into namespace, local name and prefix."""
+    """Split an XML name from expat into namespace, local name and prefix."""
     namespace, _, rest = name.partition(BETWEEN)
     if not rest:
         return "", namespace, ""
@@ -534,7 +535,7 @@ def utf8_of(chunks: Iterable[bytes], stated: str = DECLARED) -> Iterator[bytes]:
 
 
 def _after(place: tuple[int, int], text: str) -> tuple[int, int]:
-    """Return the line and column after a text that starts at `place`.
+    """Return the line and column after a text of an XML document that starts at `place`.
 
     A byte order mark is not counted.
     """

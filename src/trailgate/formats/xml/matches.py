@@ -1,4 +1,4 @@
-"""The matches of rules in a batch of messages: spans of values in one buffer, and one row of integers per record.
+"""The matches of XML rules in a batch of messages: spans of values in one buffer, and one row of integers per record.
 
 The compiled scanner and the tree matcher return the same `RuleMatches`. `NameTable` is the hash
 table of words that the kernels use (`formats/xml/kernels/names.py`).
@@ -99,7 +99,7 @@ class MatchRecords:
         return None if field is None else self.places_at(field)
 
     def places_at(self, field: int) -> ValueSpans:
-        """Return the spans whose start is in the given field."""
+        """Return the spans of the values whose start is in the given field of the match records."""
         starts, lengths = (self.records[at :: self.width] for at in (field, field + 1))
         return ValueSpans(starts.astype(np.int64), lengths.astype(np.int64))
 
@@ -108,7 +108,7 @@ class MatchRecords:
         return replace(self, records=self.rows[rows].reshape(-1))
 
     def with_fields(self, names: Iterable[str], moved: int) -> MatchRecords:
-        """Return the records with exactly these properties. Spans are shifted by `moved` bytes."""
+        """Return the match records with exactly these properties. Spans are shifted by `moved` bytes."""
         fields = {name: 1 + 2 * number for number, name in enumerate(names)}
         rows = np.full((len(self), 1 + 2 * len(fields)), -1, np.int32)
         rows[:, 0] = self.rows[:, 0]
@@ -150,7 +150,7 @@ class RuleMatches:
     operation: Longs
 
     def of(self, numbers: Longs) -> RuleMatches:
-        """Renumber the messages: message i becomes `numbers[i]`."""
+        """Renumber the messages of XML matches: message i becomes `numbers[i]`."""
         return replace(
             self, message=numbers[self.message], outer_message=numbers[self.outer_message]
         )
@@ -198,7 +198,7 @@ def _move(records: Longs, by: int) -> Longs:
 
 
 def _concatenate(first: MatchRecords, second: MatchRecords, size: int) -> MatchRecords:
-    """Concatenate the records of two texts, which are concatenated too.
+    """Concatenate the match records of two texts, which are concatenated too.
 
     `size` is the length of the first text.
     """
@@ -208,7 +208,7 @@ def _concatenate(first: MatchRecords, second: MatchRecords, size: int) -> MatchR
 
 
 def cell_bounds(operation: Longs, operations: int) -> Longs:
-    """Return the bounds of each operation's cells: operation i has the cells `bounds[i]` to `bounds[i + 1]`.
+    """Return the bounds of each XML operation's cells: operation i has the cells `bounds[i]` to `bounds[i + 1]`.
 
     `operation` is each cell's operation, ascending. Example: the cells of operations 0, 0, 2 of
     three have the bounds 0, 2, 2, 3.

@@ -119,7 +119,7 @@ def xml_options(properties: Properties) -> XmlOptions:
 
 
 def _by_position(rule: XmlRule) -> XmlRule:
-    """Return a copy of a rule, with its subrules, in which `$jmsid` values are replaced by generated ones."""
+    """Return a copy of an XML rule and its subrules in which `$jmsid` values are replaced by generated ones."""
     pairs = (
         (name, ValueSource(_POSITIONS[name]) if value == _MESSAGE_ID else value)
         for name, value in rule.values.pairs
@@ -137,12 +137,12 @@ def _letters(name: str) -> Lookup[bytes, str]:
 
 
 def _has_bounds(rules: tuple[XmlRule, ...]) -> bool:
-    """Return whether a message may have several transactions, because a transaction rule has a path."""
+    """Return whether an XML message may have several transactions, because a transaction rule has a path."""
     return any(rule.type is RuleType.TRANSACTION and rule.match is not None for rule in rules)
 
 
 def _chains(rules: tuple[XmlRule, ...], above: Chain) -> Iterator[Chain]:
-    """Yield the chain of each rule that finds operations: the rules around it, then the rule."""
+    """Yield the chain of each XML rule that finds operations: the rules around it, then the rule."""
     for rule in rules:
         chain = (*above, rule)
         # Rules that only group others make no operations.
@@ -152,17 +152,17 @@ def _chains(rules: tuple[XmlRule, ...], above: Chain) -> Iterator[Chain]:
 
 
 class _Sources:
-    """Decides the sources of the metadata of all operations."""
+    """Decides from which source all XML operations get each metadata value, such as the transaction id."""
 
     def __init__(self, properties: Properties, chains: tuple[Chain, ...]) -> None:
         self.properties, self.chains = properties, chains
 
     def given(self, chain: Chain, name: str) -> list[tuple[XmlRule, Value]]:
-        """Return the rules of a chain that supply a value, innermost rule first."""
+        """Return the rules of a chain that supply the metadata value `name`, innermost rule first."""
         return [(rule, rule.values[name]) for rule in reversed(chain) if name in rule.values]
 
     def read(self, name: str) -> bool:
-        """Return whether any rule reads a value from messages."""
+        """Return whether any XML rule reads the metadata value `name` from messages."""
         return any(
             not _is_generated(value)
             for chain in self.chains
@@ -191,11 +191,11 @@ class _Sources:
         return _field(name)
 
     def optional(self, name: str) -> ValueSource | None:
-        """Return the source of an optional value, or None."""
+        """Return the source of an optional metadata value, or None if no rule reads it."""
         return _field(name) if self.read(name) else None
 
     def time_format(self) -> DateFormat | None:
-        """Return the format of all timestamps.
+        """Return the date format of the commit times in XML messages.
 
         Returns None for the default format, or if the rules have different formats.
         """
@@ -207,9 +207,10 @@ class _Sources:
         return given.pop() if len(given) == 1 else None
 
     def check_operation(self, chain: Chain) -> None:
-        """Raise OptionError if an operation's table or type is not set by its rule or the rules above it.
+        """Raise OptionError if an operation rule lacks a required property.
 
-        ``chain`` ends with the operation's rule.
+        These are the operation's table and type, which the rules above may set too, and the name
+        (or index) and value of its column rules. ``chain`` ends with the operation's rule.
         """
         rule = chain[-1]
         hint = "It can also be given in the operation rule above"
@@ -246,7 +247,7 @@ def _namespaces(properties: Properties) -> Lookup[str, str]:
 def _check_prefixes(
     properties: Properties, rules: tuple[XmlRule, ...], namespaces: Lookup[str, str]
 ) -> None:
-    """Raise OptionError if a path has a prefix that is not declared."""
+    """Raise OptionError if a path of an XML rule has a prefix that is not declared."""
     for top in rules:
         for rule in top.all():
             paths = [value for value in rule.values.values() if isinstance(value, RulePath)]

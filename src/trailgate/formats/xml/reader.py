@@ -114,7 +114,7 @@ class RuleReader:
 
 
 def _scan(scanner: XmlScanner, messages: MessageBatch, encoding: str) -> ScanResult:
-    """Scan messages of any encoding. The result lists the messages that the scanner rejects."""
+    """Scan XML messages of any encoding. The result lists the messages that the scanner rejects."""
     every = range(len(messages))
     numbers, bodies = convert_to_utf8(messages, every[:1], encoding)
     if numbers:  # mostly all messages have the same encoding
@@ -139,7 +139,7 @@ def _scan(scanner: XmlScanner, messages: MessageBatch, encoding: str) -> ScanRes
 def _scanner(
     rules: Sequence[XmlRule], limits: XmlLimits, namespaces: Mapping[str, str]
 ) -> XmlScanner | None:
-    """Create the scanner for the rules.
+    """Create the compiled scanner for XML rules.
 
     Returns None if the rules use something that only the general engine supports.
     """
@@ -169,11 +169,14 @@ class XmlFormat(MessageFormat[XmlRecords]):
         return XmlRecords.of(messages, self.options, matches, self._values, seen)
 
     def warnings(self, notes: frozenset[str]) -> frozenset[str]:
-        """Return the warnings of a run about XML rules that never matched, or whose paths never found a value."""
+        """Replace a run's notes about XML rules by warnings: rules that never matched, paths without values."""
         return self._coverage.warnings(notes)
 
     def warnings_of_part(self, notes: frozenset[str]) -> frozenset[str]:
-        """Return no warnings about XML rules: another part of the run may match those without a match."""
+        """Return the notes of one part of a run, without those about XML rules.
+
+        A rule that does not match in this part may match in another one.
+        """
         return self._coverage.other_notes(notes)
 
     def images(

@@ -1,4 +1,4 @@
-"""Run the compiled scanner over a batch, and return its matches and the messages that it rejects.
+"""Run the compiled XML scanner over a batch of messages, and return its matches and the messages that it rejects.
 
 The kernel marks the messages that it rejects. It stops at a message for which it needs something,
 and is called again from there: with more room, with a larger table of names, with the message's XML
@@ -102,7 +102,11 @@ _END: Final = b"?>"
 
 @dataclass(frozen=True, slots=True)
 class ScanResult:
-    """The result of an XML scan: matches, rejected messages, messages with too many names, and the names in the other messages."""
+    """The result of an XML scan: the matches of the rules, and the messages that the scanner cannot read.
+
+    `refused` are the messages that the general engine must read, and `crowded` those that have too
+    many different names to be read at all. `names` are the names in the other messages.
+    """
 
     matches: RuleMatches
     refused: Longs
@@ -133,12 +137,12 @@ class ScanArrays(WorkArrays):
 
     @classmethod
     def of(cls, automaton: Automaton, limits: XmlLimits, longest: int) -> ScanArrays:
-        """Allocate the arrays with their minimum sizes."""
+        """Allocate the working arrays of an XML scan with their minimum sizes."""
         sizes = cls.sizes(automaton, limits, longest)
         return cls(*(np.empty(size, np.int64) for size in sizes))
 
     def enlarge(self) -> ScanArrays:
-        """Return arrays with room for twice as many text pieces and prefixes."""
+        """Return the working arrays with room for twice as many text pieces and namespace prefixes."""
         return self._replace(pieces=np.tile(self.pieces, 2), scopes=np.tile(self.scopes, 2))
 
 
@@ -164,7 +168,7 @@ class XmlScanner:
         self.spare: list[ScanArrays] = []  # arrays not in use; several threads may scan
 
     def room(self, longest: int) -> ScanArrays:
-        """Return working arrays, reused from an earlier scan if possible.
+        """Return the working arrays for an XML scan, reused from an earlier scan if possible.
 
         `longest` is the size of the longest message.
         """
@@ -176,7 +180,7 @@ class XmlScanner:
         return ScanArrays.of(self.automaton, self.limits, longest)
 
     def scan(self, messages: MessageBatch) -> ScanResult:
-        """Scan XML messages, and return the matches of the rules."""
+        """Scan XML messages, and return the matches of the rules and the rejected messages."""
         return _Scan(self, messages).scan()
 
     def known_declaration(self, text: bytes, names: NameTable) -> bool:
@@ -195,7 +199,7 @@ class XmlScanner:
 
 
 class _Scan:
-    """The arrays of one scan: the text of a batch, the names seen so far, and the records found."""
+    """One run of the XML scanner: the text of a batch, the names seen so far, and the records found."""
 
     def __init__(self, scanner: XmlScanner, messages: MessageBatch) -> None:
         self.scanner, self.automaton = scanner, scanner.automaton
@@ -228,7 +232,7 @@ class _Scan:
         return text
 
     def _grow(self, rooms: Sequence[int]) -> None:
-        """Allocate room for these numbers of records per type, and move the records already found."""
+        """Allocate room for these numbers of match records per type, and move the records already found."""
         # Example: types with records of 8 and 16 numbers, and room for 2 and 3 records: bases = 0 16 64, so
         # all records have 64 numbers, and record i of the second type begins at 16 + 16 * i.
         old = [self.kind(kind) for kind in range(KINDS)]
@@ -241,7 +245,7 @@ class _Scan:
         self.records = records
 
     def kind(self, kind: int) -> Offsets:
-        """Return the records of one type, from the messages that were read completely."""
+        """Return the match records of one type, from the messages that were read completely."""
         base, _, kept, _, width = self.shape[kind * SHAPE : (kind + 1) * SHAPE].tolist()
         return self.records[base : base + kept * width]
 
@@ -256,7 +260,7 @@ class _Scan:
         return ScanResult(_Finished(self).matches(), refused, self.crowded, self.names.seen())
 
     def _with_forbidden(self) -> Longs:
-        """Return the messages with bytes that are not UTF-8 or characters that XML forbids."""
+        """Return the XML messages with bytes that are not UTF-8 or characters that XML forbids."""
         if not has_forbidden(self.text, 0, self.size):
             return np.zeros(0, np.int64)
         text = self.text[: self.size]
@@ -348,7 +352,7 @@ def _is_no_text(text: bytes) -> bool:
 
 
 class _Finished:
-    """Turns the records of a scan into `RuleMatches`."""
+    """Turns the match records of an XML scan into `RuleMatches`."""
 
     def __init__(self, done: _Scan) -> None:
         self.automaton = done.automaton
@@ -361,7 +365,7 @@ class _Finished:
         self._resolve()
 
     def _resolve(self) -> None:
-        """Copy the values of anchors to the records that refer to them."""
+        """Copy the values of anchors to the records that refer to them (see `AnchoredValue`)."""
         for each in self.automaton.anchored:
             rows, anchors = self.kinds[each.kind].rows, self.kinds[ANCHORS].rows
             own = self.automaton.slots[each.kind][each.name]
@@ -380,7 +384,7 @@ class _Finished:
         return records.records[field :: records.width].astype(np.int64)
 
     def matches(self) -> RuleMatches:
-        """Return the matches in the order of operations."""
+        """Return the matches of the XML rules in the order of operations."""
         outer, operations, columns = (self.kinds[kind] for kind in (OUTER, OPERATIONS, COLUMNS))
         fields = {
             name: self._field(OPERATIONS, field)
@@ -415,7 +419,7 @@ class _Finished:
         )
 
     def _order(self) -> Longs:
-        """Return the order of operations in nested matches.
+        """Return the order of XML operations whose matches may be nested.
 
         An operation precedes the operations inside it; others are in document order.
         """
@@ -496,7 +500,7 @@ def perhaps_not_utf8(messages: MessageBatch, numbers: Longs, given: str = DECLAR
 
 
 def replace_bodies(messages: MessageBatch, numbers: list[int], bodies: list[bytes]) -> MessageBatch:
-    """Replace the bodies of some messages in a batch."""
+    """Return a batch of only the messages `numbers`, with `bodies` in place of their own bodies."""
     sizes = np.array([len(body) for body in bodies], np.int64)
     ends: Longs = np.cumsum(sizes)
     which = np.array(numbers, np.int64)

@@ -1,4 +1,4 @@
-"""Split a message that is too large for memory into many small ones, one per transaction.
+"""Split an XML message that is too large for memory into many small ones, one per transaction.
 
 Each part is a document: the start tags around a transaction's element, that element, and the end
 tags. Reading it results in the same operations at the same offsets as in the complete message.
@@ -105,7 +105,7 @@ def compile_cuts(rules: Sequence[XmlRule], namespaces: Mapping[str, str]) -> Aut
 
 
 def _check(rule: XmlRule, depth: int) -> None:
-    """Raise NotCuttableError if a rule needs more than the top element and the start tags around it.
+    """Raise NotCuttableError if an XML rule needs more than the top element and the start tags around it.
 
     The top element is the element of the rule at the top. `depth` is the depth of the rule's
     element below it.
@@ -161,31 +161,32 @@ class XmlCutter:
     def cut(self, chunks: Chunks, file: int, longest: int) -> Iterator[MessageBatch]:
         """Yield the transactions of a long XML message, each as a separate message.
 
-        Raises DecodeError, with line, column and surrounding text, if it is malformed.
+        `chunks` returns the message's bytes, and `longest` is the maximum size of a transaction.
+        Raises DecodeError, with line, column and surrounding text, if the message is malformed.
         """
         return _Cutting(self.options, chunks, file, longest).batches()
 
 
 @dataclass(slots=True)
 class _Open:
-    """The start tags of the open elements, and their names."""
+    """The start tags of the XML elements that are open at a cut, and the names in them."""
 
     tags: list[bytes] = field(default_factory=list)
     names: list[bytes] = field(default_factory=list)
 
     @property
     def before(self) -> bytes:
-        """The start tags, joined."""
+        """The start tags of the open XML elements, joined."""
         return b"".join(self.tags)
 
     @property
     def after(self) -> bytes:
-        """The end tags, joined."""
+        """The end tags of the open XML elements, joined."""
         return b"".join(b"</%b>" % name for name in reversed(self.names))
 
 
 class _Cutting:
-    """The state of cutting one message.
+    """The state of cutting one XML message into transactions.
 
     `text` begins with the start tags of the elements around the last cut (`open`); the unread rest
     follows from `begin` on. `base` is the offset in the message that the first byte of `text` would
@@ -207,7 +208,7 @@ class _Cutting:
         self.wanted = 0  # the minimum size of the next chunk
 
     def batches(self) -> Iterator[MessageBatch]:
-        """Yield the transactions."""
+        """Yield the transactions of the XML message, some at a time, each as a separate message."""
         begun = False
         for data, last in self._chunks():
             self._append(data)
@@ -231,7 +232,7 @@ class _Cutting:
             self._check_length()
 
     def _chunks(self) -> Iterator[tuple[bytes, bool]]:
-        """Yield the message as UTF-8, at least `wanted` bytes at a time, with a flag for the last chunk."""
+        """Yield the XML message as UTF-8, at least `wanted` bytes at a time, with a flag for the last chunk."""
         parts, size = list[bytes](), 0
         for data, last in with_last(utf8_of(self.chunks(), self.encoding)):
             parts.append(data)
@@ -249,9 +250,10 @@ class _Cutting:
             self._keep(at, self._open(rows.reshape(-1).tolist()))
 
     def _wait(self, code: int) -> None:
-        """Wait for the rest of an incomplete token.
+        """Request more bytes of the XML message if the refused token may only be incomplete.
 
-        The wanted size doubles each time, so that reading takes linear time.
+        The wanted size doubles each time, so that reading takes linear time. Raises DecodeError if
+        the token is complete or too long.
         """
         what = self._unfinished_token() if code == REFUSED else ""
         left = self.size - int(self.now[CUT_AT])
@@ -263,7 +265,7 @@ class _Cutting:
         self.wanted = min(left, self.longest + 1 - left) if what else 0
 
     def _unfinished_token(self) -> str:
-        """Return the name of the token that has not ended, or "" if it has ended."""
+        """Return the type of the next XML token, such as "comment", if its end is not read yet; otherwise ""."""
         text = memoryview(pa.py_buffer(self.text))[: self.size]
         found = _BEGIN.search(text, int(self.now[CUT_AT]))
         at = self.size if found is None else found.start()
@@ -275,7 +277,7 @@ class _Cutting:
         return ""
 
     def _append(self, data: bytes) -> None:
-        """Append bytes to the text. Raises DecodeError if they have characters that XML forbids."""
+        """Append bytes of the XML message to the text. Raises DecodeError if they have characters that XML forbids."""
         before = self.size
         self._set_text(self.text[:before], np.frombuffer(data, np.uint8))
         if has_forbidden(self.text, before, self.size):
@@ -293,7 +295,7 @@ class _Cutting:
         self.text, self.size = text, size
 
     def _begin(self) -> None:
-        """Start the document after the byte order mark and the declaration."""
+        """Begin after the XML message's byte order mark and declaration, with no element open."""
         head = self.text[: min(self.size, HEAD)].tobytes()
         at = len(codecs.BOM_UTF8) if head.startswith(codecs.BOM_UTF8) else 0
         if head[at:].startswith(b"<?xml") and head[at + 5 : at + 6].isspace():
@@ -307,7 +309,7 @@ class _Cutting:
         self.room.counters[:] = 0
 
     def _run(self, *, last: bool) -> int:
-        """Run the kernel over the text. Return the code with which it stopped."""
+        """Run the kernel `find_cuts` over the text. Return the code with which it stopped."""
         while True:
             code: int = find_cuts(
                 self.text,
@@ -332,7 +334,7 @@ class _Cutting:
             )
 
     def _is_refused_again(self) -> bool:
-        """Return whether a token was refused twice, the second time with much text after it.
+        """Return whether an XML token was refused twice, the second time with much text after it.
 
         Otherwise it may be incomplete.
         """
@@ -342,7 +344,7 @@ class _Cutting:
         return bool(again)
 
     def _refuse(self, code: int = REFUSED) -> NoReturn:
-        """Raise the error of the message. To find it, the message is read again."""
+        """Raise the error of a malformed XML message. To find it, the message is read again."""
         check_document(self.chunks(), self.limits, self.encoding)
         what = "very many different names" if code == MANY_NAMES else "rare names or characters"
         problem = (
@@ -351,7 +353,7 @@ class _Cutting:
         raise DecodeError(problem, hint="This message is too large")
 
     def _cut(self) -> MessageBatch:
-        """Return the transactions found so far, and keep the text after the last one."""
+        """Return the transactions found so far as messages, and keep the text after the last one."""
         numbers = self.cuts[: int(self.now[CUT_WRITTEN])].tolist()
         self.now[CUT_WRITTEN] = 0
         view = memoryview(pa.py_buffer(self.text))
@@ -377,7 +379,7 @@ class _Cutting:
         return MessageBatch(data, starts, ends, files, np.array(offsets, np.int64))
 
     def _open(self, rows: list[int]) -> _Open:
-        """Return the start tags of open elements.
+        """Return the start tags of open XML elements, copied from the text.
 
         `rows` has their bounds and the sizes of their names.
         """

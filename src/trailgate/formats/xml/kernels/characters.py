@@ -64,7 +64,7 @@ NAME_CHARACTERS: Final = _characters()
 
 @inner
 def check_name(text: Octets, at: int, end: int) -> int:
-    """Check a name.
+    """Check an XML name, such as `id` or `p:id`.
 
     Return the length of its prefix, 0 without one, or -1 if it is not a name with at most one
     colon.
