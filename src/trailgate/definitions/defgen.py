@@ -566,7 +566,10 @@ def _read_table(cursor: _Cursor, name_word: DefgenWord) -> Table:
 
 
 def _table_name(word: DefgenWord, codec: str) -> str:
-    """Return the table name in a Defgen line, normalized by ``normalize_table_name``. Raises DefinitionError if it is not one."""
+    """Return the table name in a Defgen line, normalized by ``normalize_table_name``.
+
+    Raises DefinitionError if it is not one.
+    """
     if not split_table_name(word.text) or CONTROL.search(word.text):
         raise word.error("expected a table name such as SCHEMA.TABLE", codec)
     return normalize_table_name(word.text)

@@ -236,7 +236,10 @@ def _until(
 
 
 def _next(lines: Iterator[ParameterLine], line: ParameterLine, due: str) -> ParameterLine:
-    """Return the next line of a parameter file. Raises OptionError at its end: ``due`` was expected."""
+    """Return the next line of a parameter file.
+
+    Raises OptionError at its end: ``due`` was expected.
+    """
     next_line = next(lines, None)
     if next_line is None:
         raise line.error(f"expected '{due}', found the end of the file")

@@ -124,7 +124,10 @@ def _sort_in(entry: PropertyLine, layouts: Mapping[Parts, _Layout], prefix: str)
 
 
 def _table(layout: _Layout, listing: PropertyLine) -> Table:
-    """Build a table defined in properties. Raises OptionError if a column has no type, or is not listed."""
+    """Build a table defined in properties.
+
+    Raises OptionError if a column has no type, or is not listed.
+    """
     columns: dict[str, Column] = {}
     for written in _names(listing):
         if not _PART.fullmatch(written) or CONTROL.search(written):

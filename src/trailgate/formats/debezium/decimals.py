@@ -53,7 +53,10 @@ def decimal_strings(values: pa.BinaryArray, scale: int) -> pa.StringArray:
 
 
 def _small(values: pa.BinaryArray) -> np.ndarray[tuple[int], np.dtype[np.int64]] | None:
-    """Decode numbers of one to eight bytes. Returns None if a value has more bytes, or no bytes."""
+    """Decode Debezium's unscaled numbers of one to eight bytes.
+
+    Returns None if a value has more bytes, or no bytes.
+    """
     offsets = np.frombuffer(values.buffers()[1], np.int32)[values.offset :][: len(values) + 1]
     sizes = np.diff(offsets)
     if not len(sizes) or sizes.min() < 1 or sizes.max() > _WORD:
@@ -171,7 +174,7 @@ def bit_strings(length: int) -> Callable[[JsonValues], pa.Array]:
 
 
 def _matrix(values: pa.BinaryArray) -> Octets:
-    """Return a matrix with the bytes of each value in a row, padded with zeros."""
+    """Return a matrix with the bytes of each bit string in a row, padded with zeros."""
     offsets, data = text_view(values)
     sizes = np.diff(offsets)
     raw = np.zeros((len(values), int(sizes.max(initial=0))), np.uint8)

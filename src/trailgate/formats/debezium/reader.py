@@ -86,7 +86,8 @@ _NO_SCHEMA: Final = b""
 class DebeziumRecords(JsonRecords):
     """Change events as records. `schema` is the JSON node of each event's schema, or `NO_NODE`.
 
-    `undocumented` are the messages that have no JSON document and are not tombstones.
+    `passed_over` are the notes on skipped messages. `undocumented` are the messages that have no
+    JSON document and are not tombstones.
     """
 
     options: DebeziumOptions | None = None
@@ -128,7 +129,7 @@ class DebeziumRecords(JsonRecords):
         return source.kind is SourceKind.FIELD and source.name == name
 
     def _transactions(self, ids: pa.Array) -> pa.Array:
-        """Return the transaction ids of events.
+        """Return the transaction ids of change events, with generated ids where there is none.
 
         Rows of a snapshot and events without an id are single transactions: their id is their
         position.
@@ -189,7 +190,7 @@ class DebeziumRecords(JsonRecords):
         ).astype(np.int64)
 
     def _micros(self, values: pa.Array, units: int) -> Longs:
-        """Convert times to microseconds; `units` is the number of microseconds in one unit.
+        """Convert commit times of change events to microseconds; a unit has `units` microseconds.
 
         Raises BadMessagesError if a time is outside the years 1 to 9999.
         """
@@ -202,7 +203,7 @@ class DebeziumRecords(JsonRecords):
         return numbers * units
 
     def _integers(self, values: pa.Array) -> Longs:
-        """Parse integers. Raises BadMessagesError."""
+        """Parse the commit times of change events, which are integers. Raises BadMessagesError."""
         try:
             integers: Longs = parse_integers(values, 0, 8, signed=True).to_numpy()
         except DecodeError as error:
@@ -361,9 +362,10 @@ class DebeziumFormat(MessageFormat[DebeziumRecords]):
         tables: Sequence[Table],  # noqa: ARG002  columns are found by name
         table_of: Longs,  # noqa: ARG002
     ) -> Longs:
-        """Return a number for each change event. Events with the same number have the same schema.
+        """Return the layout number of each change event.
 
-        Events without a schema have a number of their own.
+        Events with the same number have the same schema. Events without a schema have a number of
+        their own.
         """
         assert records.schema is not None
         nodes, schema = records.nodes, records.schema
@@ -433,7 +435,7 @@ class DebeziumFormat(MessageFormat[DebeziumRecords]):
         return images[0], images[1]
 
     def others(self, names: Sequence[str]) -> frozenset[str]:
-        """Return the names of members of flattened rows that are metadata and not columns.
+        """Return the names of the members of Debezium's flattened rows that are metadata and not columns.
 
         These are the members in `names` that begin with the prefix, and the members that
         properties use as sources of metadata.
@@ -452,7 +454,7 @@ class DebeziumFormat(MessageFormat[DebeziumRecords]):
     def _converters_of(
         self, records: DebeziumRecords, table: Table, row: int
     ) -> tuple[ConvertValues, ...]:
-        """Return the converters of a table's columns, for the schema of a record.
+        """Return the converters of a table's columns, for the schema of a change event.
 
         Raises DecodeError if the schema cannot be read.
         """
@@ -514,7 +516,7 @@ class DebeziumTableInference:
         return Definitions(tuple(self._tables[name] for name in sorted(self._tables)))
 
     def _name(self, messages: MessageBatch) -> tuple[DebeziumRecords, tuple[Longs, list[str]]]:
-        """Return the events, and their table names as codes: each event's index, and the distinct names.
+        """Return the change events, and their table names as codes: each event's index, and the distinct names.
 
         Raises BadMessagesError.
         """
@@ -522,7 +524,7 @@ class DebeziumTableInference:
         return records, MetadataValues(self._options, records, 0).table_names()
 
     def _columns_of(self, schema: bytes) -> tuple[Column, ...]:
-        """Return the columns of a schema, or () if it cannot be read."""
+        """Infer a table's columns from the schema of its change events, or () if that cannot be read."""
         if schema not in self._columns:
             try:
                 types = tuple(parse_schema(schema, rows=self._options.rows).values())

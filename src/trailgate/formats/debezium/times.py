@@ -1,7 +1,7 @@
-"""Convert dates and times of change events to ISO text without a zone.
+"""Convert dates and times of Debezium change events to ISO text.
 
 In events they are numbers since 1970 or since midnight, in units from days to nanoseconds, or ISO
-text.
+text. The result is in UTC without a zone, unless the column has a zone (`zoned_strings`).
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ def times_of_day(units: int) -> Decode:
 
 
 def _clock(numbers: Longs, units: int) -> pa.Array:
-    """Format times within a day as HH:MI:SS.ffffff; nanoseconds have nine digits of fraction."""
+    """Format Debezium's times within a day as HH:MI:SS.ffffff; nanoseconds have nine digits of fraction."""
     # `units` is the number of units in a millisecond: 1 for milliseconds, 1000 for microseconds.
     # Arrow's time64 has only microseconds and nanoseconds, so milliseconds become microseconds.
     kind = pa.time64("ns") if units > 1000 else pa.time64("us")
@@ -138,7 +138,7 @@ def _clock(numbers: Longs, units: int) -> pa.Array:
 
 
 def iso_strings(values: JsonValues) -> pa.Array:
-    """Convert Debezium's ISO times to UTC, without the final Z. Times with another offset are converted."""
+    """Convert Debezium's ISO times to UTC, without a zone: the final Z is removed, other offsets are subtracted."""
     values.refuse_others(STRING)
 
     def convert(dense: pa.Array) -> pa.Array:
@@ -157,7 +157,7 @@ def iso_strings(values: JsonValues) -> pa.Array:
 
 
 def _in_utc(values: pa.StringArray, rows: Longs) -> pa.StringArray:
-    """Convert the times in the given rows, which all have an offset, to UTC.
+    """Convert the ISO times in the given rows, which all have an offset, to UTC.
 
     The fraction is copied unchanged, because offsets are whole seconds.
     """
@@ -204,7 +204,10 @@ def zoned_strings(values: JsonValues) -> pa.Array:
 
 
 def _without_letter(values: pa.Array) -> pa.Array | None:
-    """Remove the final Z of times. Returns None if a time is empty or may have another zone than Z."""
+    """Remove the final Z of Debezium's ISO times.
+
+    Returns None if a time is empty or may have another zone than Z.
+    """
     offsets, data = text_view(values)
     starts, ends = offsets[:-1].astype(np.int64), offsets[1:].astype(np.int64)
     used = data[offsets[0] : offsets[-1]]

@@ -109,7 +109,8 @@ class TransactionOrdinals:
 
     `begins` and `ends` mark the operations that begin and end a transaction. `total` and `of_table`
     are each operation's ordinal, from 1: in its transaction, and among the operations of the
-    transaction on the same table.
+    transaction on the same table. `tx_id` and `times` are each operation's transaction id and
+    commit time.
     """
 
     begins: Mask
@@ -165,7 +166,7 @@ def number_operations(batch: ChangeBatch, open_one: OpenTransaction) -> Transact
 def _count_tables(
     batch: ChangeBatch, number: Longs, open_one: OpenTransaction
 ) -> tuple[list[str], Longs, npt.NDArray[np.int64]]:
-    """Count operations by transaction and table.
+    """Count the operations of a batch by transaction and table, for the ordinals in change events.
 
     `number` is the transaction of each operation: 0 for the transaction that was open before the
     batch (`open_one`), then 1, 2, and so on. Returns the table names, each operation's ordinal in
@@ -209,7 +210,7 @@ def _count_tables(
 
 
 def begin_events(bounds: TransactionOrdinals, *, schemas: bool) -> tuple[Longs, MeasuredRows]:
-    """Return the rows of the operations that begin transactions, and the BEGIN events to write before them."""
+    """Return the rows of the operations that begin transactions, and the BEGIN events to write before them. A transaction without an id has no such event."""
     rows = np.flatnonzero(bounds.begins & _has_ids(bounds))
     pieces = [
         *_head(bounds, rows, b"BEGIN"),
@@ -219,7 +220,7 @@ def begin_events(bounds: TransactionOrdinals, *, schemas: bool) -> tuple[Longs, 
 
 
 def end_events(bounds: TransactionOrdinals, *, schemas: bool) -> tuple[Longs, MeasuredRows]:
-    """Return the rows of the operations that end transactions, and the END events to write after them."""
+    """Return the rows of the operations that end transactions, and the END events to write after them. A transaction without an id has no such event."""
     ends = np.flatnonzero(bounds.ends)
     numbers, counts, names = bounds.counts
     entries = [
@@ -243,7 +244,7 @@ def end_events(bounds: TransactionOrdinals, *, schemas: bool) -> tuple[Longs, Me
 
 
 def _has_ids(bounds: TransactionOrdinals) -> Mask:
-    """Return a mask of operations that have a transaction id."""
+    """Return a mask of the operations in change events that have a transaction id."""
     if not bounds.tx_id.null_count:
         return np.ones(len(bounds.begins), bool)
     valid: Mask = np.asarray(bounds.tx_id.is_valid())
@@ -308,7 +309,7 @@ def _base64(values: pa.Array) -> pa.Array:
 
 
 def _iso(values: pa.Array) -> pa.Array:
-    """Format ISO times in UTC. Assumed: Debezium writes IsoDate and IsoTimestamp in this way."""
+    """Format dates and times as ISO text with a final Z. Assumed: so do IsoDate and IsoTimestamp of Debezium."""
     return pc.binary_join_element_wise(replace_time_marks(values, ISO_T[:1]), "Z", "")
 
 
@@ -370,7 +371,7 @@ def transaction_keys(bounds: TransactionOrdinals, rows: Longs, *, schemas: bool)
 
 
 def _with_schema(pieces: list[JsonMember], schema: bytes, schemas: bool) -> list[JsonMember]:
-    """Wrap an object as the payload beside its schema, in the form of Connect's JSON converter.
+    """Wrap an event or key as the payload beside its schema, in the form of Connect's JSON converter.
 
     Without `schemas`, the object is returned unchanged.
     """
@@ -389,9 +390,10 @@ def key_schema(table: Table, prefix: str) -> bytes:
 
 
 def _member(block: ChangeBlock, number: int) -> JsonMember:
-    """Return a key column as a member.
+    """Return a key column of change events as a member of their message key.
 
-    If a value is missing in the after image, it did not change, and the before value is used.
+    If a value is missing in the after image, it did not change, and the before value is used; for
+    deletes it is the other way round. Raises EncodeError if both are missing.
     """
     images = block.before[number], block.after[number]
     # A delete's key is in its before image, every other operation's in its after image.
@@ -474,7 +476,7 @@ class DebeziumWriter:
         return pa.array(names, pa.string()).take(pa.array(codes))
 
     def _measure(self, block: ChangeBlock, bounds: TransactionOrdinals | None) -> MeasuredRows:
-        """Measure the events of operations of one table and type."""
+        """Compute the sizes of the change events for operations of one table and type."""
         kind = int(block.op_type[0])
         if kind == KEY_UPDATE and self.options.key_updates == ERROR:
             problem = "the key changes, which change events express as a delete and an insert"
@@ -494,11 +496,12 @@ class DebeziumWriter:
     def _image(
         self, block: ChangeBlock, image: Image, name: bytes, wanted: bool
     ) -> Iterator[JsonMember]:
-        """Yield the members of an image. `name` is the image's own member: b"before" or b"after".
+        """Yield the JSON members of a change event's image.
 
-        `wanted` states whether the operation type has this image; otherwise it is written as
-        `null`. The before image of an update is `null` too if all its values are missing. Raises
-        EncodeError if there are values of an image that is not wanted.
+        `name` is the image's own member: b"before" or b"after". `wanted` states whether the
+        operation type has this image; otherwise it is written as `null`. The before image of an
+        update is `null` too if all its values are missing. Raises EncodeError if there are values
+        of an image that is not wanted.
         """
         rows = len(block)
         if not wanted:
@@ -590,7 +593,7 @@ class DebeziumWriter:
 
 
 def _names(block: ChangeBlock) -> tuple[str | None, str, str]:
-    """Return the database, schema and name of a table.
+    """Return the database, schema and name of a table, which change events state.
 
     Raises EncodeError if the table has no schema.
     """
@@ -602,7 +605,7 @@ def _names(block: ChangeBlock) -> tuple[str | None, str, str]:
 
 
 def _times(micros: Longs) -> list[JsonMember]:
-    """Return the members of a time in milliseconds, microseconds and nanoseconds."""
+    """Return the members ts_ms, ts_us and ts_ns of change events: a time in milliseconds, and so on."""
     digits = _digits(micros)
     # Nanoseconds are microseconds with "000" after them: after the year 2262 they exceed 64 bits.
     nanos = pc.if_else(pc.equal(digits, "0"), "", "000") if (micros == 0).any() else None

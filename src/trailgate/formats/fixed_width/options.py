@@ -233,7 +233,10 @@ def _timestamp_format(options: dict[str, object], header: RecordLayout) -> DateF
 
 
 def _map(values: Iterable[object]) -> set[str]:
-    """Return the names of the header fields that are sources of metadata. `values` are all options."""
+    """Return the names of the header fields that are sources of metadata.
+
+    `values` are all options.
+    """
     names = set()
     for value in values:
         for source in value if isinstance(value, tuple) else (value,):

@@ -272,7 +272,10 @@ def _refuse_trailing(group: MessageRecordGroup[FixedWidthRecords], size: int, bl
 
 
 def _has_other(units: MessageUnits, starts: Longs, ends: Longs, unset: Longs) -> Mask:
-    """Return a mask of the spans that contain a unit which is not in `unset`. Spans must not be empty."""
+    """Return a mask of the spans that contain a unit which is not in `unset`.
+
+    Spans must not be empty.
+    """
     marked = np.append(~np.isin(units.units, unset), False)
     # reduceat over [s0, e0, s1, e1, ...] gives the OR of [s0, e0), then of [e0, s1), and so on:
     # every second result is a span. The appended False allows an end at the very end of the data.

@@ -248,7 +248,10 @@ class JsonScanner:
         self.opaque_name = self._number(self.opaque) if self.opaque else -1
 
     def _number(self, name: str) -> int:
-        """Return the number of a member name. A new name is added, by scanning a document that contains it."""
+        """Return the number of a member name.
+
+        A new name is added, by scanning a document that contains it.
+        """
         # The same layout as in `scan_json`: text, SPARE zeros, room for decoded strings.
         text = np.zeros(2 * (len(name) + 7) + 3 * SPARE, np.uint8)
         document = f'{{"{name}":0}}'.encode()

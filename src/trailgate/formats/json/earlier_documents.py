@@ -95,7 +95,10 @@ def _decode(
 
 
 def _spans(text: str) -> _Spans:
-    """Return the spans of the complete JSON documents at the beginning of a text. The elements of an array are documents."""
+    """Return the spans of the complete JSON documents at the beginning of a text.
+
+    The elements of an array are documents.
+    """
     decoder, at = json.JSONDecoder(), 0
     spans: _Spans = []
     while True:

@@ -92,7 +92,10 @@ def measure_members(members: Sequence[JsonMember], rows: int) -> MeasuredRows:
 
 
 def _piece(member: JsonMember, fresh: Mask | None, rows: int) -> RowPiece:
-    """Return the template piece of a JSON member. It is written without its comma in `fresh` rows."""
+    """Return the template piece of a JSON member.
+
+    It is written without its comma in `fresh` rows.
+    """
     text, values, kind = member.literal, member.values, member.kind
     forms = _forms(text, kind)
     states = None

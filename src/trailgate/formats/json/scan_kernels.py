@@ -174,7 +174,10 @@ def is_name(text: Octets, at: int, number: int, info: Longs, pool: Octets) -> bo
 def name_number(
     text: Octets, at: int, size: int, table: Offsets, info: Longs, pool: Octets, used: Longs
 ) -> int:
-    """Return the number of a JSON member name. A new name is added; `NO_ROOM` if it does not fit."""
+    """Return the number of a JSON member name.
+
+    A new name is added; `NO_ROOM` if it does not fit.
+    """
     place = hash_name(text, at, size) & (len(table) - 1)
     while True:
         number = np.int64(table[place])

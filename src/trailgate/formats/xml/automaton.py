@@ -696,7 +696,10 @@ class _Tables:
         return start, len(self.literals)
 
     def _acts(self) -> tuple[Longs, list[tuple[int, ...]]]:
-        """Collect the actions of all states. Returns the bounds of each state's actions by phase, and the actions."""
+        """Collect the actions of all states.
+
+        Returns the bounds of each state's actions by phase, and the actions.
+        """
         bounds, rows = [0], []
         for state in self.states:
             ended = sorted(p for p, done in state if done == len(self.patterns[p]))
@@ -745,7 +748,10 @@ def _conditions(step: PathStep, name: str | None) -> tuple[list[Condition], bool
 
 
 def _table(rows: Sequence[tuple[int, ...]], width: int) -> Longs:
-    """Join rows to one array, each padded with zeros to `width` numbers. If there are none, one row is zeros."""
+    """Join rows to one array, each padded with zeros to `width` numbers.
+
+    If there are none, one row is zeros.
+    """
     table = np.zeros((max(1, len(rows)), width), np.int64)
     for number, row in enumerate(rows):
         table[number, : len(row)] = row

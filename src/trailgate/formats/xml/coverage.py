@@ -178,7 +178,10 @@ class Explanation:
 
 
 def explain_message(options: XmlOptions, body: bytes) -> Explanation:
-    """Explain which elements of a message the XML rules match. Raises DecodeError if it is malformed."""
+    """Explain which elements of a message the XML rules match.
+
+    Raises DecodeError if it is malformed.
+    """
     document = parse_document(body, options.limits, options.encoding)
     matches = RuleMatcher(options.rules, PathMatcher(options.namespaces)).matches(document)
     seen = {match.rule.number for match in _all(matches)}

@@ -108,7 +108,10 @@ class MatchRecords:
         return replace(self, records=self.rows[rows].reshape(-1))
 
     def with_fields(self, names: Iterable[str], moved: int) -> MatchRecords:
-        """Return the match records with exactly these properties. Spans are shifted by `moved` bytes."""
+        """Return the match records with exactly these properties.
+
+        Spans are shifted by `moved` bytes.
+        """
         fields = {name: 1 + 2 * number for number, name in enumerate(names)}
         rows = np.full((len(self), 1 + 2 * len(fields)), -1, np.int32)
         rows[:, 0] = self.rows[:, 0]

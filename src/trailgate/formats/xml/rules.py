@@ -478,7 +478,10 @@ class _RuleReader:
     def _rule(
         self, name: str, named: PropertyEntry, parent: RuleType | None, above: tuple[str, ...]
     ) -> XmlRule:
-        """Read an XML rule and its subrules. `named` is the property that names it, `above` the rules around it."""
+        """Read an XML rule and its subrules.
+
+        `named` is the property that names it, `above` the rules around it.
+        """
         own = self.entries.get(name)
         if own is None:
             hint = did_you_mean(name, self.entries) or f"Give {name}.type and its other properties"

@@ -277,7 +277,10 @@ class _Cutting:
         return ""
 
     def _append(self, data: bytes) -> None:
-        """Append bytes of the XML message to the text. Raises DecodeError if they have characters that XML forbids."""
+        """Append bytes of the XML message to the text.
+
+        Raises DecodeError if they have characters that XML forbids.
+        """
         before = self.size
         self._set_text(self.text[:before], np.frombuffer(data, np.uint8))
         if has_forbidden(self.text, before, self.size):

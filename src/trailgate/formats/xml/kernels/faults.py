@@ -306,7 +306,10 @@ def stray_text(text: Octets, at: int, end: int, begun: bool) -> tuple[int, int]:
 
 @inner
 def after_text(text: Octets, at: int, end: int) -> tuple[int, int]:
-    """Find the next tag or reference in an XML element's text. Return its offset and `FINE`, or a fault."""
+    """Find the next tag or reference in an XML element's text.
+
+    Return its offset and `FINE`, or a fault.
+    """
     while at < end:
         byte = text[at]
         if byte == LESS or byte == AMPERSAND:
@@ -691,7 +694,10 @@ def is_declared(text: Octets, start: int, end: int, prefixes: Longs, count: int)
 
 @inner
 def declare_prefix(text: Octets, row: int, depth: int, room: FaultRoom, prefixes: int) -> int:
-    """Add the prefix that an xmlns attribute declares, if it has one. Return the number of prefixes, or `UNKNOWN`."""
+    """Add the prefix that an xmlns attribute declares, if it has one.
+
+    Return the number of prefixes, or `UNKNOWN`.
+    """
     attributes = room.attributes
     colon, end = attributes[row + COLON_AT], attributes[row + NAME_END]
     at, stop = attributes[row + VALUE], attributes[row + VALUE_END]

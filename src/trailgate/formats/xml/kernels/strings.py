@@ -297,7 +297,10 @@ def add_text(
 def add_piece(
     frames: Longs, frame: int, pieces: Longs, count: int, start: int, end: int, section: int
 ) -> int:
-    """Append a piece of text to the list of an open XML element. Return the number of pieces in use."""
+    """Append a piece of text to the list of an open XML element.
+
+    Return the number of pieces in use.
+    """
     row = count * PIECE
     pieces[row + PIECE_START], pieces[row + PIECE_END] = start, end
     pieces[row + IN_SECTION], pieces[row + NEXT] = section, -1

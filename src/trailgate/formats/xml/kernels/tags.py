@@ -70,7 +70,10 @@ def name_at(
     end: int,
     names: NameArrays,
 ) -> int:
-    """Return the number of the XML name in [at, end), `REFUSED` or `MANY_NAMES`. A new name is added."""
+    """Return the number of the XML name in [at, end), `REFUSED` or `MANY_NAMES`.
+
+    A new name is added.
+    """
     if end <= at:
         return REFUSED
     number = find_name(text, at, end - at, names)
@@ -260,7 +263,10 @@ def is_one_attribute(each: int, attributes: Longs, info: Longs) -> bool:
 
 @inner
 def unbind_prefixes(scopes: Longs, scoped: int, depth: int, info: Longs) -> int:
-    """Unbind the namespace prefixes that an XML element declares. Return the number of prefixes left."""
+    """Unbind the namespace prefixes that an XML element declares.
+
+    Return the number of prefixes left.
+    """
     # Declarations are a stack: restore each prefix's previous binding.
     while scoped and scopes[SCOPE * (scoped - 1)] == depth:
         scoped -= 1
