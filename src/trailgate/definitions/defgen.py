@@ -140,7 +140,10 @@ class DefgenLine:
         return DefgenWord(text, self.number, self.text.find(text) + 1, text)
 
     def after(self, label: str) -> DefgenWord | None:
-        """Return the text after a label (case-insensitive), or None if the line has a different label."""
+        """Return the text after a label of a Defgen line, or None if the line has a different label.
+
+        The case of the label is ignored.
+        """
         whole = self.whole
         if whole.text[: len(label)].casefold() != label.casefold():
             return None
@@ -181,7 +184,7 @@ class DefgenText:
 
 
 def python_codec(name: str) -> str | None:
-    """Return Python's codec for a Java, ICU or IANA encoding name, or None if there is none."""
+    """Return Python's codec for the encoding name of a Defgen file (Java, ICU or IANA), or None."""
     if not _ENCODING_NAME.fullmatch(name):
         return None
     wanted = _CODECS.get(name.casefold(), name)
@@ -406,7 +409,7 @@ def _internal_length(column: Column) -> int:
 
 
 def complete_column(column: Column) -> Column:
-    """Fill in a column's lengths and datetime range if they are zero.
+    """Fill in a column's lengths and datetime range as Defgen would, if they are zero.
 
     capture properties §9.2, attributes 9 to 13. Raises DefinitionError if the type is unknown.
     """
@@ -617,9 +620,10 @@ def write_sourcedefs(definitions: Definitions) -> bytes:
 
 
 def _version(stated: str, tables: list[Table]) -> str:
-    """Return the version of a written Defgen file: ``stated``, or a later one if columns need its attributes.
+    """Return the version of a written Defgen file.
 
-    Raises EncodeError if ``stated`` is not a known version.
+    It is ``stated``, or a later one if that lacks attributes that the columns need. Raises
+    EncodeError if ``stated`` is not a known version.
     """
     if stated not in VERSIONS:
         raise EncodeError(f"unknown Defgen version {stated!r}")

@@ -79,7 +79,10 @@ class _Lines:
     macros: dict[str, Macro] = field(default_factory=dict)
 
     def of_text(self, text: str, source: str, opened: tuple[str, ...]) -> Iterator[ParameterLine]:
-        """Yield the lines of a file. ``opened`` are the files that include it, outermost first."""
+        """Yield the lines of a parameter file's text with macros expanded.
+
+        ``opened`` are the files that include it, outermost first, and the file itself.
+        """
         lines = _plain_lines(text, source)
         continues = False  # a continuation line may start with INCLUDE, as a DDL option
         for line in lines:
@@ -126,7 +129,7 @@ class _Lines:
         self.macros[match[1].upper()] = Macro(names, body.strip())
 
     def _of_file(self, line: ParameterLine, opened: tuple[str, ...]) -> Iterator[ParameterLine]:
-        """Yield the lines of the file that OBEY or INCLUDE names."""
+        """Yield the lines of the parameter file that OBEY or INCLUDE names."""
         match = _FILE.fullmatch(line.text)
         if match is None or match[2]:
             raise line.error("expected one file name")
@@ -247,12 +250,12 @@ def _next(lines: Iterator[ParameterLine], line: ParameterLine, due: str) -> Para
 
 
 def _first(pattern: re.Pattern[str], text: str) -> int | None:
-    """Return the offset of the pattern's first match outside quotes, or None."""
+    """Return the offset of a pattern's first match outside quotes in a parameter line, or None."""
     return next((match.start(1) for match in pattern.finditer(text) if match[1]), None)
 
 
 def _closing(text: str, at: int) -> int | None:
-    """Return the offset of the parenthesis that closes the parenthesis before ``at``, or None."""
+    """Return the offset at which the parenthesis before ``at``, of a macro call, is closed, or None."""
     depth = 1
     for match in _PARENTHESES.finditer(text, at):
         depth += {"(": 1, ")": -1}.get(match[1] or "", 0)

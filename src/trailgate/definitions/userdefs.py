@@ -52,9 +52,10 @@ class PropertyLine(Protocol):
 
 @dataclass(slots=True)
 class _Layout:
-    """A table defined in properties: the property that lists its columns, and that of each column's type.
+    """A table defined in properties, while its properties are collected.
 
-    ``types`` has the lower-case names of columns as keys.
+    ``columns`` is the property that lists its columns, and ``types`` has the property of each
+    column's type, by the column's name in lower case.
     """
 
     name: str
@@ -63,7 +64,7 @@ class _Layout:
 
 
 def read_userdefs(properties: Iterable[PropertyLine], prefix: str = USERDEFS) -> tuple[Table, ...]:
-    """Return the tables that the properties define, in the order of their list.
+    """Read the tables that a properties file defines itself, in the order of their list.
 
     Other properties are ignored. The word ``key`` after a column's type marks it as a key; this is
     an extension, because no property for it is documented. Raises OptionError with line and
@@ -124,7 +125,7 @@ def _sort_in(entry: PropertyLine, layouts: Mapping[Parts, _Layout], prefix: str)
 
 
 def _table(layout: _Layout, listing: PropertyLine) -> Table:
-    """Build a table defined in properties.
+    """Build a table that a properties file defines itself.
 
     Raises OptionError if a column has no type, or is not listed.
     """

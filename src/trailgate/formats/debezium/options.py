@@ -70,7 +70,10 @@ class DebeziumOptions(MetadataOptions):
 
     @property
     def by_id(self) -> bool:
-        """Whether consecutive events with the same transaction id form one transaction: unless ids are generated."""
+        """Whether consecutive change events with the same transaction id form one transaction.
+
+        This is the case unless ids are generated.
+        """
         return self.txid.kind is not SourceKind.TX_ID
 
     @property
@@ -186,7 +189,7 @@ class DebeziumPublishOptions(PublishOptions):
     ] = ERROR
 
     def __post_init__(self) -> None:
-        """Raise OptionError for a value that is not allowed."""
+        """Raise OptionError if options for publishing change events contradict each other."""
         PublishOptions.__post_init__(self)  # super() does not work in classes with slots
         if self.placeholder != UNAVAILABLE and self.missing != PLACEHOLDER:
             problem = f"placeholder is set to {self.placeholder!r}, but missing is {self.missing}"

@@ -88,7 +88,7 @@ class PlaceholderFinder:
         self._nested = pa.array(_nested_forms(raw, [plain, *every]), pa.string())
 
     def find(self, values: JsonValues) -> Mask | None:
-        """Return a mask of the values that are the placeholder, or None if there are none."""
+        """Return a mask of the values that are Debezium's placeholder, or None if there are none."""
         strings = self._find_strings(values)
         nested = self._find_nested(values) if values.nested else None
         if strings is None or nested is None:

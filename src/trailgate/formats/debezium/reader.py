@@ -512,12 +512,13 @@ class DebeziumTableInference:
                 self._tables[table.name] = merge_descriptions(self._tables, table)
 
     def definitions(self) -> Definitions:
-        """Return the inferred tables, sorted by name."""
+        """Return the tables inferred from change events, sorted by name."""
         return Definitions(tuple(self._tables[name] for name in sorted(self._tables)))
 
     def _name(self, messages: MessageBatch) -> tuple[DebeziumRecords, tuple[Longs, list[str]]]:
-        """Return the change events, and their table names as codes: each event's index, and the distinct names.
+        """Read a batch of change events, and the table name of each.
 
+        Returns the events, and the names as codes: each event's index, and the distinct names.
         Raises BadMessagesError.
         """
         records = self._format.records(messages)

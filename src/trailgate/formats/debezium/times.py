@@ -138,7 +138,10 @@ def _clock(numbers: Longs, units: int) -> pa.Array:
 
 
 def iso_strings(values: JsonValues) -> pa.Array:
-    """Convert Debezium's ISO times to UTC, without a zone: the final Z is removed, other offsets are subtracted."""
+    """Convert Debezium's ISO times to UTC, without a zone.
+
+    The final Z is removed, and other offsets are subtracted. Times without a zone are not changed.
+    """
     values.refuse_others(STRING)
 
     def convert(dense: pa.Array) -> pa.Array:

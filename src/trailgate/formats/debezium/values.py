@@ -102,7 +102,7 @@ def parse_schema(text: bytes, *, rows: bool = False) -> Schema:
     Returns the column types by lower-case name, in the order of the columns.
 
     The schema describes an event, or with `rows` a flattened row. Raises DecodeError if the schema
-    of an event has no columns.
+    cannot be read, or that of an event has no columns.
     """
     try:
         schema = json.loads(text)
@@ -233,7 +233,10 @@ def _always(decode: Decode) -> Encoding:
 
 
 def _bits(field_type: ConnectFieldType, column: Column) -> Decode:
-    """Choose a decoder of Debezium's bit strings: to numbers, to bytes, or to digits 0 and 1, by the column's type."""
+    """Choose a decoder of Debezium's bit strings by the column's type.
+
+    It decodes to numbers, to bytes, or to digits 0 and 1.
+    """
     if column.family in _NUMBERS:
         return bit_numbers
     if column.family is TypeFamily.BYTES:
@@ -242,9 +245,10 @@ def _bits(field_type: ConnectFieldType, column: Column) -> Decode:
 
 
 def _length(field_type: ConnectFieldType) -> int:
-    """Return the number of bits that a Debezium schema states, or 0 if it states none or more than `MOST_BITS`.
+    """Return the number of bits that a Debezium schema states, or 0 if it is not known.
 
-    PostgreSQL's `bit varying` without a length has 2^31 - 1 bits in its schema.
+    That is the case if the schema states more than `MOST_BITS`: PostgreSQL's `bit varying` without
+    a length has 2^31 - 1 bits in its schema.
     """
     text = field_type.parameters.get("length", "")
     length = int(text) if re.fullmatch("[0-9]{1,10}", text) else 0
@@ -284,7 +288,10 @@ def _column(code: int, length: int, sub_type: int = 0) -> MakeColumn:
 
 
 def _decimal_column(field_type: ConnectFieldType) -> Column:
-    """Infer the column for a Debezium decimal: an integer with a scale if 64 bits are enough, otherwise a number as text."""
+    """Infer the column for a Debezium decimal.
+
+    It is an integer with a scale if 64 bits are enough, otherwise a number as text.
+    """
     scale = _parameter(field_type, "scale")
     precision = _parameter(field_type, "connect.decimal.precision")
     if 0 < precision <= _INTEGER_DIGITS and 0 <= scale <= precision:
@@ -298,7 +305,10 @@ def _bits_column(field_type: ConnectFieldType) -> Column:
 
 
 def _parameter(field_type: ConnectFieldType, name: str, default: int = 0) -> int:
-    """Return a numeric parameter of a type in a Debezium schema, or the default if it is missing or not a number."""
+    """Return a numeric parameter of a type in a Debezium schema, such as the scale.
+
+    Returns `default` if it is missing or not a number.
+    """
     text = field_type.parameters.get(name, "")
     return int(text) if re.fullmatch(r"-?[0-9]{1,4}", text) else default
 
@@ -465,7 +475,10 @@ def _refusing(problem: str, hint: str) -> Decode:
 
 
 def _bare_time(column: Column, options: DebeziumOptions) -> Decode:
-    """Create a decoder of Debezium's times without a schema: strings are ISO times, numbers follow `time.precision.mode`."""
+    """Create a decoder of Debezium's times without a schema.
+
+    Strings are ISO times, and numbers follow `time.precision.mode`.
+    """
     numbers = _bare_numbers(column, options.times)
 
     def decode(values: JsonValues) -> pa.Array:
@@ -492,7 +505,10 @@ def _bare_numbers(column: Column, mode: str) -> Decode:
 
 
 def _bare_decimal(column: Column, options: DebeziumOptions) -> Decode:
-    """Create a decoder of Debezium's numbers without a schema: numbers unchanged, strings by `decimal.handling.mode`."""
+    """Create a decoder of Debezium's numbers without a schema.
+
+    Numbers are unchanged, and strings follow `decimal.handling.mode`.
+    """
     strings = _refusing(
         "the meaning of text in a number column is unknown",
         f"{_SCHEMA_HINT}decimal.handling.mode",

@@ -210,7 +210,11 @@ def _count_tables(
 
 
 def begin_events(bounds: TransactionOrdinals, *, schemas: bool) -> tuple[Longs, MeasuredRows]:
-    """Return the rows of the operations that begin transactions, and the BEGIN events to write before them. A transaction without an id has no such event."""
+    """Build the BEGIN events of transactions, and return them with the rows to write them before.
+
+    A row is that of a transaction's first operation. A transaction without an id has no BEGIN
+    event.
+    """
     rows = np.flatnonzero(bounds.begins & _has_ids(bounds))
     pieces = [
         *_head(bounds, rows, b"BEGIN"),
@@ -220,7 +224,10 @@ def begin_events(bounds: TransactionOrdinals, *, schemas: bool) -> tuple[Longs, 
 
 
 def end_events(bounds: TransactionOrdinals, *, schemas: bool) -> tuple[Longs, MeasuredRows]:
-    """Return the rows of the operations that end transactions, and the END events to write after them. A transaction without an id has no such event."""
+    """Build the END events of transactions, and return them with the rows to write them after.
+
+    A row is that of a transaction's last operation. A transaction without an id has no END event.
+    """
     ends = np.flatnonzero(bounds.ends)
     numbers, counts, names = bounds.counts
     entries = [
@@ -309,7 +316,10 @@ def _base64(values: pa.Array) -> pa.Array:
 
 
 def _iso(values: pa.Array) -> pa.Array:
-    """Format dates and times as ISO text with a final Z. Assumed: so do IsoDate and IsoTimestamp of Debezium."""
+    """Format dates and times of change events as ISO text with a final Z.
+
+    Assumed: Debezium writes IsoDate and IsoTimestamp in this way.
+    """
     return pc.binary_join_element_wise(replace_time_marks(values, ISO_T[:1]), "Z", "")
 
 
@@ -535,10 +545,11 @@ class DebeziumWriter:
     def _without_missing(
         self, block: ChangeBlock, at: int, state: StateColumn, missing: Mask
     ) -> StateColumn:
-        """Treat the missing values of column number `at` as the option `missing` requires.
+        """Treat missing values in a change event's column as the option `missing` requires.
 
-        With "omit" they stay missing, and with "placeholder" they become the placeholder. Raises
-        EncodeError with "error", and with "placeholder" if the column is not text.
+        `at` is the index of the column. With "omit" they stay missing, and with "placeholder" they
+        become the placeholder. Raises EncodeError with "error", and with "placeholder" if the
+        column is not text.
         """
         column = block.table.columns[at]
         if self.options.missing == ERROR:

@@ -94,7 +94,11 @@ class FieldValues:
         return self.columns(first, [place], nullable=False)[0]
 
     def codes(self, first: Longs, place: int) -> tuple[Longs, list[str]]:
-        """Encode the field number `place` of all records as a dictionary: an index for each record, and the distinct strings."""
+        """Encode one delimited field of all records as a dictionary.
+
+        `place` is the field's position in the record. Returns an index for each record, and the
+        distinct strings.
+        """
         codes, known = self.spans(first, place, 1)
         if known is None:
             return encode_distinct(self.text(first, place))
@@ -251,7 +255,7 @@ class ColumnPairing:
         )
 
     def column_of(self, place: int) -> int:
-        """Return the index of the column whose before or after value is the field number `place`."""
+        """Return the index of the column whose before or after value is the delimited field `place`."""
         places = [place for place in (self.before, self.after) if place]
         return next(i for i in range(self.columns) for of in places if of(i) == place)
 
@@ -287,7 +291,7 @@ class DelimitedRecords(MessageRecords):
 
     @property
     def notes(self) -> frozenset[str]:
-        """The warning about carriage returns that are not part of delimited records, if there are any."""
+        """The warning about carriage returns after delimited records, if there are any."""
         return frozenset({RETURNS} if self.fields.returned else ())
 
     def raws(self, rows: Longs) -> pa.BinaryArray:
@@ -429,7 +433,7 @@ class _DelimitedGroup(MessageRecordGroup[DelimitedRecords]):
 
     @cached_property
     def first(self) -> Longs:
-        """The number of each record's first field, counted over all fields of the batch."""
+        """The number of each delimited record's first field, counted over all fields of the batch."""
         first = self.records.fields.first
         return first if len(self.rows) == len(first) else first[self.rows]
 

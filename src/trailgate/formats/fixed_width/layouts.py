@@ -96,7 +96,7 @@ class RecordLayout:
         return next(slot for slot in self.slots if slot.column.name == name)
 
     def table(self, carried: Iterable[ColumnSlot] = ()) -> Table:
-        """Return the table whose columns are the `carried` header fields, followed by the record's own fields."""
+        """Return the table of the fixed-width record: the `carried` header fields, then its own fields."""
         leading = tuple(slot.column for slot in carried)
         if self.defined is not None and not leading:
             return self.defined
@@ -284,10 +284,10 @@ def _from_copybook(
 
 
 def _text_bytes(read: PropertyReader, name: str) -> int:
-    """Return the maximum number of UTF-8 bytes per character in a code page.
+    """Return the maximum number of UTF-8 bytes per character of a fixed-width text field.
 
-    The property `fixed.textbytes` takes precedence. For messages in UTF-8 it is 1 by default, as if
-    they were ASCII, so that CHAR(n) stays n bytes.
+    It depends on the code page `name`, but the property `fixed.textbytes` takes precedence. For
+    messages in UTF-8 it is 1 by default, as if they were ASCII, so that CHAR(n) stays n bytes.
     """
     given, page = read.text("textbytes"), code_page(name)
     if given:
@@ -302,7 +302,10 @@ def _text_bytes(read: PropertyReader, name: str) -> int:
 
 
 def _check_depending(layout: CopybookLayout) -> None:
-    """Raise an error for fields after a field of varying length, because compilers disagree on whether they move."""
+    """Raise DefinitionError if a copybook record has fields after an OCCURS DEPENDING ON.
+
+    Compilers disagree on whether such fields move.
+    """
     for field in layout.root.walk():
         varies = field.occurs is not None and field.occurs.counter is not None
         if varies and field.offset + field.extent < layout.size:

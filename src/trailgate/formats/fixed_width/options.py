@@ -111,7 +111,7 @@ def _options(
 
 
 def _check_readable(layout: RecordLayout, values: ValueOptions) -> None:
-    """Check that every field of a layout can be read, before any message is read.
+    """Check that every field of a fixed-width layout can be read, before any message is read.
 
     Raises the field's error.
     """
@@ -233,7 +233,7 @@ def _timestamp_format(options: dict[str, object], header: RecordLayout) -> DateF
 
 
 def _map(values: Iterable[object]) -> set[str]:
-    """Return the names of the header fields that are sources of metadata.
+    """Return the names of the fixed-width header fields that are sources of metadata.
 
     `values` are all options.
     """

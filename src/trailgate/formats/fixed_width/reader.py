@@ -85,7 +85,7 @@ class FixedWidthRecords(MessageRecords):
 
     @property
     def notes(self) -> frozenset[str]:
-        """The warning about carriage returns that are not part of fixed-width records, if there are any."""
+        """The warning about carriage returns after fixed-width records, if there are any."""
         units = self.units.units
         # A record may end at the very end of the data, where no byte follows.
         inside = self.ends[self.ends < len(units)] if self.returns else self.ends[:0]
@@ -93,7 +93,7 @@ class FixedWidthRecords(MessageRecords):
 
     @property
     def lengths(self) -> Longs:
-        """The number of units (bytes or characters) of each record."""
+        """The number of units (bytes or characters) of each fixed-width record."""
         return self.ends - self.starts
 
     def text(self, name: str) -> pa.Array:
@@ -272,7 +272,7 @@ def _refuse_trailing(group: MessageRecordGroup[FixedWidthRecords], size: int, bl
 
 
 def _has_other(units: MessageUnits, starts: Longs, ends: Longs, unset: Longs) -> Mask:
-    """Return a mask of the spans that contain a unit which is not in `unset`.
+    """Return a mask of the spans of fixed-width data with a unit that is not in `unset`.
 
     Spans must not be empty.
     """
@@ -384,7 +384,7 @@ def _check_counter(
     column: StateColumn,
     unset: Longs,
 ) -> None:
-    """Add an error to records whose counter of an OCCURS DEPENDING ON contradicts their elements.
+    """Add an error to fixed-width records whose OCCURS DEPENDING ON counter contradicts their elements.
 
     The counter is negative, or greater than the copybook or the record allows; or there are values
     in elements that it does not count. Elements that consist only of `unset` units, such as blanks,
@@ -419,7 +419,7 @@ def _refuse_more(
     counts: Longs,
     unset: Longs,
 ) -> None:
-    """Add an error to records whose OCCURS DEPENDING ON counter is too small.
+    """Add an error to fixed-width records whose OCCURS DEPENDING ON counter is too small.
 
     In such a record, an element that is not counted has a value: a unit that is not in `unset`.
     """

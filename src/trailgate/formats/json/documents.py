@@ -153,7 +153,7 @@ class JsonNodes:
         return NodeArrays(self.name, self.kind, self.start, self.length, self.last)
 
     def members(self, parents: Longs, names: Sequence[str]) -> Sequence[Longs]:
-        """Find, for each name, the member of each parent object.
+        """Find, for each name, the member of each JSON object in `parents`.
 
         The result is `NO_NODE` if an object does not have the member, or the parent is not an
         object.
@@ -248,7 +248,7 @@ class JsonScanner:
         self.opaque_name = self._number(self.opaque) if self.opaque else -1
 
     def _number(self, name: str) -> int:
-        """Return the number of a member name.
+        """Return the number of a JSON member name.
 
         A new name is added, by scanning a document that contains it.
         """
@@ -272,7 +272,7 @@ class JsonScanner:
         return int(nodes.nodes.name[1])
 
     def _table(self) -> None:
-        """Create the hash table of member names, with room for as many names as `info` has."""
+        """Create the hash table of JSON member names, with room for as many names as `info` has."""
         # Four slots per name: a search in a quarter full table rarely needs a second look.
         self.table = np.zeros(4 * len(self.info) // INFO, np.int32)
         fill_table(self.info, self.pool, int(self.used[NAMES]), self.table)
@@ -377,7 +377,7 @@ class _Room:
         self.roots = RootArrays(np.empty(records, np.int64), np.empty(records, np.int64))
 
     def double(self) -> _Room:
-        """Return arrays that are twice as large, with the same content."""
+        """Return output arrays of a JSON scan that are twice as large, with the same content."""
         room = _Room(2 * len(self.nodes.name), 2 * len(self.roots.record_node))
         arrays: tuple[np.ndarray, ...] = (*self.nodes, *self.roots)
         larger: tuple[np.ndarray, ...] = (*room.nodes, *room.roots)

@@ -75,8 +75,9 @@ def _decode(
 ) -> list[tuple[Longs, Longs, Longs]]:
     """Find the documents before the syntax errors of messages that are not JSON.
 
-    `numbers` are these messages. Returns arrays with the message, the start and the end of
-    documents. Stops after `_MOST_BYTES` of text.
+    `numbers` are these messages. Returns for each of them three arrays with an element per
+    document: the number of the message, and the document's start and end. Stops after `_MOST_BYTES`
+    of text.
     """
     found, left, data = [], _MOST_BYTES, memoryview(messages.data)
     for number in numbers.tolist():

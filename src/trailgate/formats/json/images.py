@@ -48,7 +48,7 @@ _BINARY_HINT = "Set json.binary to hex or base64"
 
 
 def from_base64(values: pa.StringArray) -> pa.BinaryArray:
-    """Decode base64 text with padding; null stays null.
+    """Decode a column of base64 text with padding; null stays null.
 
     Raises DecodeError, with the row in `where.record`, if a value is not base64.
     """
@@ -66,7 +66,7 @@ def from_base64(values: pa.StringArray) -> pa.BinaryArray:
 
 
 def to_base64(values: pa.BinaryArray) -> pa.StringArray:
-    """Encode bytes as base64 text with padding; null stays null."""
+    """Encode a column of bytes as base64 text with padding; null stays null."""
 
     def convert(dense: pa.Array) -> pa.Array:
         offsets, data = text_view(dense)
@@ -113,7 +113,7 @@ class JsonValues:
         return JsonValues(self.nodes, self.strings.take(rows), cells, self.nested)
 
     def refuse_nested(self) -> None:
-        """Raise DecodeError, with the row in `where.record`, if a value is an object or an array."""
+        """Raise DecodeError, with the row in `where.record`, if a JSON value is an object or an array."""
         if self.nested:
             self._refuse(np.isin(self.kinds, CONTAINERS), "")
 
@@ -268,7 +268,7 @@ class JsonImages(MessageRecordGroup[JsonRecords]):
     def _refuse_named(
         self, members: Longs, of_name: Callable[[str], tuple[str, str, str | None]]
     ) -> None:
-        """Add an error to each row with a wrong member: `members` is its node in each row, or -1.
+        """Add an error to each row with a wrong JSON member: `members` is its node in each row, or -1.
 
         `of_name` returns problem, hint and field for a member's name.
         """

@@ -54,8 +54,8 @@ class JsonMember(NamedTuple):
     """A member of a written JSON object: a literal such as `"ID":`, then the value in the row.
 
     `kind` states how values are written, for example `STRING`: in quotes, with escapes. A null
-    value is written as `null`. In the rows of the mask `missing`, the whole member is omitted. A
-    member without values may also be any literal part of the object, such as the closing brace.
+    value is written as `null`. In the rows of the mask `missing`, the whole member is omitted. With
+    the kind `NOTHING`, only the literal is written, for example a closing brace.
     """
 
     literal: bytes
@@ -233,7 +233,7 @@ def operation_error(block: ChangeBlock, row: int, problem: str, hint: str = "") 
 
 
 def check_sizes(block: ChangeBlock, sizes: Longs, most: int) -> None:
-    """Raise EncodeError if a written message has more than `most` bytes."""
+    """Raise EncodeError if a written JSON message has more than `most` bytes."""
     row = int(np.argmax(sizes > most))
     if sizes[row] > most:
         problem = f"the message has {int(sizes[row])} bytes; the limit is {most}"

@@ -42,7 +42,7 @@ class MemberPaths(HeaderFields):
     """Accepts every name as a JSON header field, because the members are known only from the messages."""
 
     def spelling(self, name: str) -> str | None:
-        """Return the member's name unchanged."""
+        """Return the JSON member's name unchanged."""
         return name
 
 
@@ -71,7 +71,7 @@ class JsonOptions(MetadataOptions):
 
     @property
     def by_id(self) -> bool:
-        """Whether consecutive operations with the same transaction id form one transaction.
+        """Whether consecutive JSON operations with the same transaction id form one transaction.
 
         This is the case if no transaction indicator is configured.
         """
@@ -138,7 +138,7 @@ def json_options(properties: Properties) -> JsonOptions:
 
 
 def _levels(paths: Iterable[str], images: Iterable[str]) -> int:
-    """Return the number of member levels to scan.
+    """Return the number of levels of JSON members to scan.
 
     All members at `paths` must be scanned, and the members of the objects at `images`. Example: the
     path "source.ts_ms" needs two levels, and so does the image "after", for its columns.

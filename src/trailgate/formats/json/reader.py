@@ -217,7 +217,7 @@ class JsonFormat(MessageFormat[JsonOperations]):
 
 
 def _flat_member(names: Sequence[str], image: str) -> tuple[str, str]:
-    """Return the first member name like `after.ID` or `after_ID`, and the delimiter in it.
+    """Return the first JSON member name like `after.ID` or `after_ID`, and the delimiter in it.
 
     Returns two empty strings if there is no such name.
     """

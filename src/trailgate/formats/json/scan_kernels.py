@@ -234,9 +234,10 @@ def fill_table(info: Longs, pool: Octets, names: int, table: Offsets) -> int:
 
 @inner
 def special_byte(text: Octets, at: int, end: int) -> int:
-    """Return the offset of the next quote, backslash or control character, or some offset from `end` on.
+    """Return the offset of the next quote, backslash or control character in JSON text.
 
-    The text is followed by 64 zeros, which count as control characters, so the search ends there.
+    Without one, returns some offset from `end` on. The text is followed by 64 zeros, which count as
+    control characters, so the search ends there.
     """
     while at < end:
         marks = string_marks(text, at)
@@ -310,7 +311,10 @@ def decode_string(text: Octets, start: int, at: int, end: int, to: int) -> tuple
 
 @inner
 def unescape(byte: int) -> int:
-    """Return the character for the letter after a backslash, or 0 if there is no such escape of two characters."""
+    r"""Return the character of a JSON escape by the letter after its backslash, or 0.
+
+    The result is 0 for letters without an escape, and for the `u` of `\u00e9`.
+    """
     if byte == QUOTE or byte == ESCAPE or byte == 0x2F:
         return int(byte)
     if byte == 0x6E:
@@ -328,7 +332,7 @@ def unescape(byte: int) -> int:
 
 @inner
 def four_digits(text: Octets, at: int, end: int) -> int:
-    r"""Return the value of the four hexadecimal digits of an escape such as `\u00e9`, or -1."""
+    r"""Return the value of the four hexadecimal digits of a JSON escape such as `\u00e9`, or -1."""
     if at + 4 > end:
         return -1
     number = 0
@@ -347,7 +351,7 @@ def four_digits(text: Octets, at: int, end: int) -> int:
 
 @inner
 def write_point(text: Octets, to: int, point: int) -> int:
-    """Write a character as UTF-8. Return the offset after it."""
+    """Write a character of a decoded JSON string as UTF-8. Return the offset after it."""
     # The first byte states the size in its upper bits, and each further one has six bits.
     # Example: U+00E9 is 11 101001 in bits: 110 00011, 10 101001, or C3 A9.
     if point < 0x80:

@@ -191,7 +191,7 @@ def messages_to_utf8(messages: MessageBatch, page: CodePage) -> MessageBatch:
 
 
 def _replace(page: str, raw: pa.Array, text: pa.Array, bad: Mask) -> pa.Array:
-    """Decode the bad rows again, with U+FFFD in place of bytes that are not a character of the code page."""
+    """Decode the bad rows of a publication column again, with U+FFFD in place of undecodable bytes."""
     strings = text.to_pylist()
     for row in np.flatnonzero(bad).tolist():
         strings[row] = raw[row].as_py().decode(page, "replace")
@@ -245,7 +245,7 @@ class DelimitedPublicationRecords(DelimitedRecords):
         return ids
 
     def boundaries(self, ids: pa.Array) -> MessageBoundaries:
-        """Return the segment numbers of the records next to each message boundary inside a transaction.
+        """Return the segment numbers of delimited records next to message boundaries inside a transaction.
 
         Two messages of one transaction must have consecutive numbers, or one of them is missing.
         The first and last record of the batch are included too, because their transaction may
@@ -284,7 +284,10 @@ class DelimitedPublicationRecords(DelimitedRecords):
         return self.field_error(row, place, error)
 
     def _content_of(self, row: int) -> bytes:
-        """Return a publication record's bytes without the time of sending, which differs if it is redelivered."""
+        """Return a publication record's bytes without the time of sending.
+
+        A redelivered message has a different time.
+        """
         begin = int(self.fields.starts[self.fields.first[row] + HEADER.index("table_owner")])
         last = int(self.fields.bounds[row + 1]) - 1
         return self.values.data[begin : int(self.fields.ends[last])].tobytes()
@@ -417,7 +420,9 @@ class DelimitedPublications(MessageFormat[DelimitedPublicationRecords]):
 
 
 class _PublicationImages(DelimitedImageReader):
-    """Reads images of delimited publications: all columns are required, and numbers may have another decimal point.
+    """Reads images of delimited publications, which must have all columns.
+
+    Numbers may have another decimal point than ".".
 
     IBM: "All of the columns are published for all subscribed rows". If a record has fewer fields,
     it is unknown which columns they are.
@@ -537,14 +542,14 @@ def _without_lobs(table: Table, before: Image) -> Image:
 
 
 def _known(column: StateColumn) -> StateColumn:
-    """Return a column of before values with NULL marked as missing, because it is unknown."""
+    """Return a publication's column of before values with NULL marked as missing, because it is unknown."""
     if column.values is None or not column.values.null_count:
         return column
     return _mark_missing(column, column.values.is_null().to_numpy(zero_copy_only=False))
 
 
 def _mark_missing(column: StateColumn, missing: Mask | None) -> StateColumn:
-    """Return a column of an image with the values in the given rows marked as missing too."""
+    """Return a column of a publication's image with the values in the given rows marked as missing too."""
     if missing is None or column.values is None:
         return column
     missing = missing | column.is_missing(len(missing))

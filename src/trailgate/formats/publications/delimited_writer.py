@@ -92,7 +92,7 @@ class DelimitedPublishOptions(PublishOptions):
     ] = "error"
 
     def __post_init__(self) -> None:
-        """Raise OptionError for a value that is not allowed."""
+        """Raise OptionError if a delimiter of delimited publications is not allowed."""
         PublishOptions.__post_init__(self)  # super() does not work in classes with slots
         delimiters = self.delimiters
         for name in DEFAULTS:
@@ -199,7 +199,7 @@ class DelimitedRecordPieces:
         return self._quoted_piece(self.delimiters.fielddelim, text, states, quoted=column.quoted)
 
     def _mask_other_texts(self, values: pa.Array) -> Mask:
-        """Return a mask of the values in a number column that may contain a delimiter, and need quotes.
+        """Return a mask of the values in a number column that need quotes in delimited publications.
 
         They have a byte other than digits, letters, signs, and the decimal point.
         """
@@ -214,7 +214,7 @@ class DelimitedRecordPieces:
         return found
 
     def _piece_of_texts(self, values: pa.Array, without: Mask, odd: Mask) -> RowPiece:
-        """Return the template piece of a number column.
+        """Return the template piece of a number column of delimited publications.
 
         The values in `odd` are not numbers, and are quoted.
         """

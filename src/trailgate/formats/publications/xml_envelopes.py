@@ -124,7 +124,7 @@ def _document(body: bytes, page: str | None) -> bytes:
 
 
 def _declared_ebcdic(body: bytes) -> str:
-    """Return the code page that an EBCDIC document declares.
+    """Return the code page that an XML publication in EBCDIC declares.
 
     The letters of a declaration are the same in all EBCDIC pages. Raises DecodeError if the
     document declares no encoding.
@@ -255,7 +255,11 @@ class RecordValueSpans(Mapping[str, ValueSpans]):
         return len(self.found.fields)
 
     def words(self, text: Octets, name: str) -> tuple[Longs, list[str]]:
-        """Return a value of XML publication records as codes: each record's index into the list of distinct words, or -1 if it is missing."""
+        """Return a value of XML publication records as codes.
+
+        The code is the record's index into the list of distinct words, or -1 if the value is
+        missing.
+        """
         field = self.found.fields.get(name)
         if field is None:
             return np.full(len(self.found), -1), []

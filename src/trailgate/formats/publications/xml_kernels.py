@@ -207,7 +207,7 @@ class ImageSpans(NamedTuple):
 
     @classmethod
     def empty(cls, cells: int) -> ImageSpans:
-        """Return the spans of `cells` missing values."""
+        """Return the spans of `cells` missing values in XML publication rows."""
         return cls(np.zeros(cells, np.int32), np.full(cells, MISSING, np.int32))
 
 

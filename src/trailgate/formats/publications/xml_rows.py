@@ -201,7 +201,7 @@ class XmlPublicationRecords(MessageRecords):
         return self.seen
 
     def messages_without(self) -> Longs:
-        """Return no messages: a message without rows is bad, or a control message, which `notes` report."""
+        """Return no messages: XML publications without rows are bad, or change no row, such as heartbeats."""
         return np.zeros(0, np.int64)
 
     def text(self, name: str) -> pa.Array:

@@ -299,7 +299,10 @@ class ControlMessages:
     def notes(
         self, messages: MessageBatch, envelopes: Envelopes, errors: dict[int, TrailgateError]
     ) -> frozenset[str]:
-        """Return notes on control messages, for example that publishing of a table was stopped. Adds errors to `errors`."""
+        """Return notes on control messages of XML publications.
+
+        For example, that publishing of a table was stopped. Errors are added to `errors`.
+        """
         texts: set[str] = set()
         beats, last = [], ""
         for number, element in self._elements(messages, envelopes, errors):

@@ -107,7 +107,7 @@ class XmlPublishOptions(PublishOptions):
     ] = INLINE
 
     def __post_init__(self) -> None:
-        """Raise OptionError for a value that is not allowed."""
+        """Raise OptionError if options for XML publications contradict each other."""
         PublishOptions.__post_init__(self)  # super() does not work in classes with slots
         if self.queue and not self.schemas:
             problem = f"queue is set to {self.queue!r}, but only schema messages name a queue"
@@ -125,7 +125,7 @@ class _Written:
 
     @property
     def end(self) -> bytes:
-        """The end tags of the type element and the column."""
+        """The end tags of a value's type element and of its `col` element in XML publications."""
         return b"</" + self.type + b"></col>"
 
 
@@ -309,7 +309,11 @@ def _formatter(column: Column) -> Convert:
 
 
 def _without_exponents(strings: pa.Array) -> pa.Array:
-    """Write numbers with exponents as plain decimals, because IBM's published schema of decimal and decfloat does not allow exponents."""
+    """Write numbers with exponents as plain decimals for XML publications.
+
+    IBM's published schema of decimal and decfloat does not allow exponents. Raises EncodeError for
+    exponents above Db2's largest.
+    """
     with_one = pc.fill_null(pc.match_substring_regex(strings, "^[-+]?[0-9.]+[eE]"), False)
     if not pc.any(with_one, min_count=0).as_py():
         return strings
@@ -419,10 +423,11 @@ class ExtraMessages:
         message: Longs,
         complete: int,
     ) -> WrittenMessages:
-        """Insert schema messages before, and large object messages after, the XML publications that they belong to.
+        """Insert schema messages and `lob` messages among the XML publications with rows.
 
-        `message` is the message of each operation. The message number `complete` is not finished
-        yet, so its large objects are kept until it is.
+        A schema message precedes the first row of its table, and a `lob` message follows the
+        message of its row. `message` is the message of each operation. The message number
+        `complete` is not finished yet, so its large objects are kept until it is.
         """
         after: dict[int, list[bytes]] = {}
         if self._after_held:
@@ -518,7 +523,10 @@ class _Envelope:
 
 @dataclass(frozen=True, slots=True)
 class _Open:
-    """An open XML publication, which more rows may follow: its rows so far, its attributes, and its number in its transaction, from 0."""
+    """An open XML publication, to which rows may be added: its rows so far, and its attributes.
+
+    `number` is its number in its transaction, from 0.
+    """
 
     rows: Octets
     envelope: _Envelope
@@ -596,7 +604,7 @@ class XmlWriter:
         return measure_templates([*pieces, RowPiece(None, (PieceForm(b">"),))], count, ESCAPES)
 
     def overhead(self, block: ChangeBlock) -> int:
-        """Return the maximum number of bytes that a message of these operations has besides its rows."""
+        """Return the maximum number of bytes that an XML publication of a block has besides its rows."""
         longest = sum(
             pc.max(pc.binary_length(own)).as_py() or 0
             for own in (block.csn, block.tx_id, block.tx_owner, block.tx_name)
@@ -618,7 +626,7 @@ class _Batch:
         self.number = self._numbers()
 
     def _numbers(self) -> Longs:
-        """Return each operation's ordinal in its transaction, from 1: its rowNum."""
+        """Return the rowNum of each operation for XML publications: its ordinal in its transaction, from 1."""
         rows = np.arange(self.batch.rows)
         begin = find_begin_rows(self.begins)
         found: Longs = np.where(begin >= 0, rows - begin, rows + self.writer._count) + 1  # noqa: SLF001  the batch's own writer
@@ -755,7 +763,7 @@ class _Batch:
 
 
 def _of_one_type(block: ChangeBlock) -> Iterator[ChangeBlock]:
-    """Split the operations of a block by type, because each type has its own template."""
+    """Split the operations of a block by type: in XML publications each type has its own template."""
     if not len(block):
         return
     if (block.op_type == block.op_type[0]).all():

@@ -91,7 +91,7 @@ _STARTING: Final[dict[ElementPart | None, ActionType]] = {
 
 
 class PredicateGroup(NamedTuple):
-    """Path predicates that compare the same thing with different values, so that at most one of them is true.
+    """Predicates of XML paths that compare the same thing, so that at most one of them is true.
 
     They compare an attribute, the text, or the position among the elements that satisfy the
     predicates `before`.
@@ -175,7 +175,7 @@ class Automaton:
 
     @property
     def arrays(self) -> RuleArrays:
-        """The automaton's tables in the form that kernels accept."""
+        """The tables of the XML rules in the form that kernels accept."""
         return RuleArrays(
             step=self.step,
             choices=self.choices,
@@ -376,7 +376,7 @@ class _Actions:
             self._add_action(placed.pattern, ActionPhase.START, row)
 
     def _again(self, kind: int, name: str) -> tuple[int, int]:
-        """Return the slot that marks repeated values in records of a type, and the bit of a property in it.
+        """Return the slot that marks repeated values in match records, and the bit of a property in it.
 
         Returns (-1, 0) for a property whose repeated values are not marked.
         """
@@ -421,7 +421,7 @@ class _Actions:
             self._add_action(pattern, ActionPhase.START, (_STARTING[part], *place[:KIND]))
 
     def field(self, kind: int, slot: int) -> int:
-        """Return the number of the record field in which a slot's value begins.
+        """Return the number of the match record's field in which a slot's value begins.
 
         A record of type `kind` has fixed fields, then pointers to anchors, then two fields for each
         slot.
@@ -429,7 +429,7 @@ class _Actions:
         return HEADS[kind] + self.pointers[kind] + 2 * slot
 
     def resolve(self, phase: ActionPhase, row: tuple[int, ...]) -> tuple[int, ...]:
-        """Return an action with its slots and pointers replaced by the numbers of the fields in the record."""
+        """Return an action with its slots and pointers replaced by numbers of fields in match records."""
         what, slot, kind = row[0], row[FIELD], row[KIND]
         if phase is not ActionPhase.ATTRIBUTE:
             if what == ActionType.RECORD:
@@ -446,21 +446,22 @@ class _Actions:
         return *row[:FIELD], self.field(kind, slot), *row[FIELD + 1 :]
 
     def attribute(self, name: PathName) -> int:
-        """Return the number of an attribute name, from 1, with its namespace in the bits above `SPACE`."""
+        """Return the number of an XML attribute name, from 1, with its namespace in the bits above `SPACE`."""
         number = self.attributes.setdefault(name.local, len(self.attributes) + 1)
         return number + (self.space(name) << SPACE)
 
     def space(self, name: PathName) -> int:
-        """Return the number of a name's namespace, from 1, or 0 for a name without a prefix."""
+        """Return the number of an XML name's namespace, from 1, or 0 for a name without a prefix."""
         if not name.prefix:
             return 0
         return self.spaces.setdefault(self.namespaces[name.prefix], len(self.spaces) + 1)
 
 
 def _around(pattern: Pattern, up: int) -> tuple[Pattern, ...]:
-    """Return the patterns of the elements `up` levels above those of a pattern, or () if this is above the document.
+    """Return the patterns of the XML elements `up` levels above those of a pattern.
 
-    Example: one level above `a//b` is `a` or any element below it, `a//*`.
+    Returns () if that is above the document. Example: one level above `a//b` is `a` or any element
+    below it, `a//*`.
     """
     patterns: dict[Pattern, None] = {pattern: None}
     for _ in range(up):
@@ -512,7 +513,7 @@ class _Tables:
         self.groups = 0
 
     def automaton(self, *, nests: bool) -> Automaton:
-        """Build the tables of all reachable states."""
+        """Build the automaton of the XML rules: the tables of all reachable states."""
         self._state(frozenset((pattern, 0) for pattern in range(len(self.patterns))))
         rows: dict[tuple[int, ...], int] = {}
         own_rows: list[int] = []
@@ -592,7 +593,7 @@ class _Tables:
         return row
 
     def _after(self, state: State, name: str | None, space: int) -> int:
-        """Return the next state for an element of a name and namespace.
+        """Return the next state of the automaton for an XML element of a name and namespace.
 
         A negative value -1 - n is the choice n, if predicates decide.
         """
@@ -696,7 +697,7 @@ class _Tables:
         return start, len(self.literals)
 
     def _acts(self) -> tuple[Longs, list[tuple[int, ...]]]:
-        """Collect the actions of all states.
+        """Collect the actions of the automaton's states.
 
         Returns the bounds of each state's actions by phase, and the actions.
         """
@@ -748,7 +749,7 @@ def _conditions(step: PathStep, name: str | None) -> tuple[list[Condition], bool
 
 
 def _table(rows: Sequence[tuple[int, ...]], width: int) -> Longs:
-    """Join rows to one array, each padded with zeros to `width` numbers.
+    """Join rows of the automaton's tables to one array, each padded with zeros to `width` numbers.
 
     If there are none, one row is zeros.
     """

@@ -128,7 +128,7 @@ def _similar_names(near: tuple[str, ...]) -> str:
 
 
 def similar_names(path: RulePath | None, names: Iterable[str]) -> tuple[str, ...]:
-    """Suggest names: for each name in a path that occurs in no message, the most similar name in the messages."""
+    """Suggest names for an XML path: the most similar name for each one that occurs in no message."""
     known = set(names)
     if path is None:
         return ()
@@ -150,7 +150,10 @@ class ExplainedValue:
 
 @dataclass(frozen=True, slots=True)
 class ExplainedMatch:
-    """A match of an explained XML rule: the element's path and line, the values, and the matches of its subrules."""
+    """A match of an explained XML rule: the element's path and line, and the values.
+
+    `below` are the matches of the rule's subrules inside this element.
+    """
 
     rule: str
     type: str
@@ -162,7 +165,10 @@ class ExplainedMatch:
 
 @dataclass(frozen=True, slots=True)
 class UnmatchedRule:
-    """An XML rule without a match although the rule above it has one: its path (`match`), and similar names in the document (`like`)."""
+    """An XML rule without a match although the rule above it has one.
+
+    `match` is its path, and `like` are similar names in the document.
+    """
 
     rule: str
     match: str

@@ -161,7 +161,7 @@ class EncodingCheck:
             raise self._error()
 
     def add(self, chunk: bytes, *, last: bool) -> None:
-        """Check the encoding of the document's next chunk.
+        """Check the encoding of an XML document's next chunk.
 
         Raises DecodeError after the last chunk if the document may be in either encoding.
         """
@@ -205,7 +205,7 @@ class XmlLimits:
     settable: bool = True
 
     def hint(self, name: str) -> str:
-        """Return a hint that names the property of a limit, or ""."""
+        """Return a hint that names the property `xml.*` of a limit, or ""."""
         return f"xml.{name} sets the limit" if self.settable else ""
 
 
@@ -547,7 +547,7 @@ def _after(place: tuple[int, int], text: str) -> tuple[int, int]:
 
 
 def with_last(chunks: Iterable[bytes]) -> Iterator[tuple[bytes, bool]]:
-    """Yield the chunks (at least one), each with a flag that is true for the last one."""
+    """Yield the chunks of an XML document (at least one), each with a flag that is true for the last one."""
     before = b""
     first = True
     for chunk in chunks:

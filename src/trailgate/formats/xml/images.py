@@ -67,13 +67,13 @@ class CellColumns:
         self.column = self._columns_of_cells()
 
     def of_all(self) -> Longs:
-        """Return the column of every cell of the batch, or -1 for cells of operations in other groups."""
+        """Return the column of every XML cell of the batch, or -1 for cells of operations in other groups."""
         columns = np.full(len(self.group.records.matches.operation), UNNAMED)
         columns[self.cells] = self.column
         return columns
 
     def refuse_again(self, plan: Longs, sides: tuple[int, int]) -> None:
-        """Add an error to each operation with two values for the same column of an image.
+        """Add an error to each XML operation with two values for the same column of an image.
 
         `plan` has a row for each rule (see `place_columns`). `sides` are the images: (0, 1) the
         before image, (1, 2) the after image, (0, 2) both.
@@ -223,7 +223,7 @@ class CellGroup(MessageRecordGroup[R]):
     """XML operations of one table and type, whose images are built from cells."""
 
     def check_keys(self, placed: PlacedCells, side: int, hint: str = "") -> None:
-        """Add an error to each operation in which an image has no value for a key column.
+        """Add an error to each XML operation in which an image has no value for a key column.
 
         `side` is the index of this image among the images in `placed`.
         """
@@ -288,7 +288,10 @@ class CellGroup(MessageRecordGroup[R]):
         return ABSENT
 
     def refuse_rows(self, rows: Longs, problem: str, name: str | None, hint: str = "") -> None:
-        """Add an error to some rows of the group (indexes into `self.rows`). `name` is the column."""
+        """Add an error to some XML operations of the group (indexes into `self.rows`).
+
+        `name` is the column.
+        """
 
         def errors(rows: Longs) -> ErrorColumns:
             return self.records.errors(rows, problem, hint, table=self.table.name, field=name)

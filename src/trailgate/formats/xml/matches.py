@@ -1,7 +1,8 @@
-"""The matches of XML rules in a batch of messages: spans of values in one buffer, and one row of integers per record.
+"""The matches of XML rules in a batch of messages: a row of integers per match, with spans of its values.
 
-The compiled scanner and the tree matcher return the same `RuleMatches`. `NameTable` is the hash
-table of words that the kernels use (`formats/xml/kernels/names.py`).
+All spans refer to one buffer. The compiled scanner and the tree matcher return the same
+`RuleMatches`. `NameTable` is the hash table of words that the kernels use
+(`formats/xml/kernels/names.py`).
 """
 
 from __future__ import annotations
@@ -57,11 +58,11 @@ class ValueSpans:
     lengths: Longs
 
     def take(self, rows: Longs) -> ValueSpans:
-        """Return the spans of the given rows."""
+        """Return the value spans of the given match records."""
         return ValueSpans(self.starts[rows], self.lengths[rows])
 
     def text(self, data: Octets) -> pa.Array:
-        """Return the values that the spans select as text, null if none was found."""
+        """Return the values of XML rules that the spans select as text, null if none was found."""
         nulls = self.lengths < 0
         starts = np.where(nulls, 0, self.starts)  # without a value, the start is undefined
         ends = np.where(nulls, 0, self.starts + self.lengths)
@@ -85,7 +86,7 @@ class MatchRecords:
 
     @property
     def rows(self) -> Offsets:
-        """The match records as a matrix, without copying."""
+        """The match records of XML rules as a matrix, without copying."""
         return self.records.reshape(-1, self.width)
 
     @property
@@ -94,21 +95,21 @@ class MatchRecords:
         return self.records[:: self.width].astype(np.int64)
 
     def places(self, name: str) -> ValueSpans | None:
-        """Return the spans of a property's values, or None if records do not have it."""
+        """Return the spans of an XML rule property's values, or None if match records do not have it."""
         field = self.fields.get(name)
         return None if field is None else self.places_at(field)
 
     def places_at(self, field: int) -> ValueSpans:
-        """Return the spans of the values whose start is in the given field of the match records."""
+        """Return the spans of the values whose start is in a field of XML match records."""
         starts, lengths = (self.records[at :: self.width] for at in (field, field + 1))
         return ValueSpans(starts.astype(np.int64), lengths.astype(np.int64))
 
     def take(self, rows: Longs) -> MatchRecords:
-        """Return the match records with these indexes."""
+        """Return the match records of XML rules with these indexes."""
         return replace(self, records=self.rows[rows].reshape(-1))
 
     def with_fields(self, names: Iterable[str], moved: int) -> MatchRecords:
-        """Return the match records with exactly these properties.
+        """Return the match records of XML rules with exactly these properties.
 
         Spans are shifted by `moved` bytes.
         """
@@ -160,7 +161,7 @@ class RuleMatches:
 
 
 def merge_matches(first: RuleMatches, second: RuleMatches) -> RuleMatches:
-    """Merge the matches of two groups of messages of the same batch."""
+    """Merge the XML rule matches of two groups of messages of the same batch."""
     outer, operations = len(first.outer), len(first.operations)
     moved = replace(
         second,
@@ -201,7 +202,7 @@ def _move(records: Longs, by: int) -> Longs:
 
 
 def _concatenate(first: MatchRecords, second: MatchRecords, size: int) -> MatchRecords:
-    """Concatenate the match records of two texts, which are concatenated too.
+    """Concatenate the XML match records of two texts, which are concatenated too.
 
     `size` is the length of the first text.
     """
@@ -224,7 +225,7 @@ class NameTable(NameArrays):
 
     @classmethod
     def empty(cls, most: int = MOST) -> NameTable:
-        """Create an empty name table with room for `most` words, a power of 2."""
+        """Create an empty XML name table with room for `most` words, a power of 2."""
         return cls(
             np.zeros(2 * most, np.int32),
             np.empty(2 * most, np.uint64),
@@ -234,11 +235,14 @@ class NameTable(NameArrays):
         )
 
     def copy(self) -> NameTable:
-        """Return a copy of the name table, to which names can be added."""
+        """Return a copy of the XML name table, to which names can be added."""
         return self._with_room(len(self.table) // 2)
 
     def enlarge(self) -> NameTable | None:
-        """Return a copy of the name table with room for eight times as many words, or None if it already has the maximum size `MOST_GROWN`."""
+        """Return a copy of the XML name table with room for eight times as many words.
+
+        Returns None if it already has the maximum size `MOST_GROWN`.
+        """
         words = len(self.table) // 2
         most = min(8 * words, MOST_GROWN)
         return self._with_room(most) if most > words else None
@@ -261,12 +265,15 @@ class NameTable(NameArrays):
         self.info[XML * INFO + BOUND] = XML_SPACE + 1
 
     def add(self, word: bytes) -> int:
-        """Add a name if it is new. Returns its number, or a negative number if there is no room."""
+        """Add a name to the XML name table if it is new.
+
+        Returns its number, or a negative number if there is no room.
+        """
         text = np.frombuffer(word + bytes(SPARE_NAMES), np.uint8)
         return int(intern_word(text, 0, len(word), self))
 
     def seen(self) -> Iterator[str]:
-        """Yield the local names of elements and attributes that a scan has read, at most `MOST`."""
+        """Yield the local names of XML elements and attributes that a scan has read, at most `MOST`."""
         rows = self.info[: INFO * int(self.used[NAMES])].reshape(-1, INFO)
         for size, start, prefix, local in rows[
             np.flatnonzero(rows[:, SEEN] >= 0)[:MOST], :4
@@ -278,9 +285,10 @@ class NameTable(NameArrays):
 
 
 def code_words(text: Octets, found: MatchRecords, field: int) -> tuple[Longs, list[str]]:
-    """Return the words in a field of match records as codes: each record's index into the list of words, or -1 if it has none.
+    """Return the words in a field of XML match records as codes.
 
-    `SPARE` bytes must follow the text.
+    The code is the record's index into the list of words, or -1 if it has none. `SPARE` bytes must
+    follow the text.
     """
     rows = len(found)
     # A power of 2 above the number of rows: the hash table has room even if all words differ.

@@ -77,7 +77,7 @@ class PathMatcher:
                 yield value
 
     def finds_empty(self, path: RulePath, context: XmlElement) -> bool:
-        """Return whether a path finds an element from which it reads the text or content.
+        """Return whether an XML path finds an element from which it reads the text or content.
 
         Called if the path yields no values: then the element is empty if the result is true, and
         missing if it is false.
@@ -173,7 +173,7 @@ class RuleMatch:
 
 
 def _is_stored_last(path: RulePath) -> bool:
-    """Return whether a path yields an attribute, or the text or content of an element.
+    """Return whether an XML path yields an attribute, or the text or content of an element.
 
     Only for these paths does the XML scanner mark that there are several values.
     """
@@ -218,7 +218,7 @@ class RuleMatcher:
 
 
 class MatchCollector:
-    """Collects the tree matcher's matches in the arrays of `RuleMatches`."""
+    """Collects the matches of the general XML engine in the arrays of `RuleMatches`."""
 
     def __init__(self) -> None:
         self.text = bytearray()
@@ -269,7 +269,7 @@ class MatchCollector:
             self._operation(each, (message, around, transaction), shift)
 
     def matches(self) -> RuleMatches:
-        """Return the collected matches as arrays."""
+        """Return the collected XML matches as arrays."""
         places = np.array(self.places, np.int64).reshape(len(self.places), 5)
         message, around, transaction, start, end = np.ascontiguousarray(places.T)
         return RuleMatches(
@@ -289,7 +289,7 @@ class MatchCollector:
 
 
 class _Records:
-    """The match records of one record type (outer, operations or columns), while they are gathered."""
+    """The XML match records of one type (outer, operations or columns), while they are gathered."""
 
     def __init__(self) -> None:
         self.rules: list[int] = []

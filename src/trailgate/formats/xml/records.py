@@ -177,9 +177,9 @@ class XmlRecords(MessageRecords):
         return codes, strings, rule if which is self.kept.every else rule[which]
 
     def _words(self, name: str, records: MatchRecords) -> tuple[Longs, list[str]] | None:
-        """Return each match record's value of a property as an index into the list of values, or -1 if it has none.
+        """Return each XML match record's value of a property as an index into the list of values.
 
-        Returns None if values are message headers.
+        The index is -1 if the record has no value. Returns None if values are message headers.
         """
         written = self.values.written.get(name, ())
         if any(source.kind is not SourceKind.LITERAL for _, source in written):
@@ -198,7 +198,7 @@ class XmlRecords(MessageRecords):
         return codes, strings
 
     def cell_words(self, name: str) -> tuple[Longs, list[str]] | None:
-        """Return each column record's value of a property as a code, like `column_words`.
+        """Return each XML cell's value of a property as a code, as `column_words` does.
 
         Literals of rules are ignored. Returns None if no path of a rule supplies the property.
         """
@@ -211,16 +211,17 @@ class XmlRecords(MessageRecords):
         return self.kept.words[name]
 
     def column_words(self, name: str) -> tuple[Longs, list[str]]:
-        """Return each column record's value of a property as an index into a list of words.
+        """Return each XML cell's value of a property as an index into a list of words.
 
-        The index is -1 if the record has no value. Returns the indexes and the list.
+        Literals of rules are values too. The index is -1 if the cell has no value. Returns the
+        indexes and the list.
         """
         words = self._words(name, self.matches.columns)
         assert words is not None
         return words
 
     def cell_bounds(self) -> Longs:
-        """Return the index of each XML operation's first cell, followed by the end of the last operation's cells."""
+        """Return the index of each XML operation's first cell, and finally the end of the last one's cells."""
         if self.kept.bounds is None:
             self.kept.bounds = cell_bounds(self.matches.operation, len(self.message))
         return self.kept.bounds
@@ -297,7 +298,7 @@ class XmlRecords(MessageRecords):
         ]
 
     def _find_levels(self) -> list[tuple[MatchRecords, Longs]]:
-        """Return the records of all levels of elements, as `_supplying_levels` does, and cache them."""
+        """Return the match records of all levels of XML elements, in the form of `_supplying_levels`."""
         matches, levels = self.matches, self.kept.levels
         levels.append((matches.operations, self.kept.every))
         which = matches.around
@@ -423,7 +424,7 @@ class XmlRecords(MessageRecords):
         )
 
     def _begins(self) -> Mask:
-        """Return a mask of the XML operations whose transaction or message is not that of the previous operation."""
+        """Return a mask of the XML operations that begin another transaction or message than the one before."""
         begins = np.ones(len(self.message), bool)
         transaction = self.matches.transaction
         begins[1:] = (self.message[1:] != self.message[:-1]) | (transaction[1:] != transaction[:-1])

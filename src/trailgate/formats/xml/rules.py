@@ -209,7 +209,10 @@ class PathAccessor:
 
 @dataclass(frozen=True, slots=True)
 class RulePath:
-    """A path of an XML rule, from the document (`absolute`) or from the element `up` levels above the current one."""
+    """A path of an XML rule, for example `../id/text()`.
+
+    It begins at the document (`absolute`), or at the element `up` levels above the current one.
+    """
 
     absolute: bool = False
     up: int = 0
@@ -217,7 +220,7 @@ class RulePath:
     accessor: PathAccessor | None = None
 
     def prefixes(self) -> Iterator[str]:
-        """Yield the namespace prefixes of all names in the path, "" for a name without one."""
+        """Yield the namespace prefixes of all names in an XML path, "" for a name without one."""
         for step in self.steps:
             yield from (step.name.prefix, *(p.attribute.prefix for p in step.predicates))
         if self.accessor is not None:
@@ -259,7 +262,7 @@ class _Parser:
         self.pending = ""  # the last slash, until its step follows
 
     def path(self) -> RulePath:
-        """Parse the path."""
+        """Parse the complete path of an XML rule. Raises OptionError."""
         if not self.text.strip():
             raise path_error(self.text, 0, "the path is empty", _SUPPORTED)
         first = True
@@ -449,7 +452,10 @@ class _RuleReader:
         known[own] = entry
 
     def rules(self) -> tuple[XmlRule, ...]:
-        """Read the XML rules named in `xml.rules` with their subrules, and check that all defined rules are used."""
+        """Read the XML rules named in `xml.rules`, with their subrules.
+
+        Raises OptionError if a rule is wrong, or defined but not used.
+        """
         entry = self.properties.get("xml.rules")
         if entry is None:
             hint = "It names the rules for parsing messages, such as xml.rules=txrule"

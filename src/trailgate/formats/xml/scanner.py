@@ -1,4 +1,4 @@
-"""Run the compiled XML scanner over a batch of messages, and return its matches and the messages that it rejects.
+"""Run the compiled XML scanner over a batch: find its matches, and the messages that it rejects.
 
 The kernel marks the messages that it rejects. It stops at a message for which it needs something,
 and is called again from there: with more room, with a larger table of names, with the message's XML
@@ -142,7 +142,7 @@ class ScanArrays(WorkArrays):
         return cls(*(np.empty(size, np.int64) for size in sizes))
 
     def enlarge(self) -> ScanArrays:
-        """Return the working arrays with room for twice as many text pieces and namespace prefixes."""
+        """Return an XML scan's arrays with room for twice as many pieces of text and namespace prefixes."""
         return self._replace(pieces=np.tile(self.pieces, 2), scopes=np.tile(self.scopes, 2))
 
 
@@ -232,7 +232,7 @@ class _Scan:
         return text
 
     def _grow(self, rooms: Sequence[int]) -> None:
-        """Allocate room for these numbers of match records per type, and move the records already found."""
+        """Allocate room for more XML match records of each type, and move the records already found."""
         # Example: types with records of 8 and 16 numbers, and room for 2 and 3 records: bases = 0 16 64, so
         # all records have 64 numbers, and record i of the second type begins at 16 + 16 * i.
         old = [self.kind(kind) for kind in range(KINDS)]
@@ -245,12 +245,12 @@ class _Scan:
         self.records = records
 
     def kind(self, kind: int) -> Offsets:
-        """Return the match records of one type, from the messages that were read completely."""
+        """Return the match records of one type, from the XML messages that were read completely."""
         base, _, kept, _, width = self.shape[kind * SHAPE : (kind + 1) * SHAPE].tolist()
         return self.records[base : base + kept * width]
 
     def scan(self) -> ScanResult:
-        """Scan the batch, and return the matches and the rejected messages."""
+        """Scan the XML messages of the batch, and return the matches and the rejected messages."""
         bad = self._with_forbidden()
         if len(bad):  # scanned as empty messages, which are refused
             self.ends = self.ends.copy()
@@ -315,7 +315,7 @@ class _Scan:
                 first += 1
 
     def _initial_names(self) -> NameTable:
-        """Return the table of names without the names that this batch added.
+        """Return the XML name table without the names that this batch added.
 
         The serial number of the next tag and the offset for the next decoded value are kept.
         """
@@ -500,7 +500,7 @@ def perhaps_not_utf8(messages: MessageBatch, numbers: Longs, given: str = DECLAR
 
 
 def replace_bodies(messages: MessageBatch, numbers: list[int], bodies: list[bytes]) -> MessageBatch:
-    """Return a batch of only the messages `numbers`, with `bodies` in place of their own bodies."""
+    """Return a batch of only the XML messages `numbers`, with `bodies` in place of their own bodies."""
     sizes = np.array([len(body) for body in bodies], np.int64)
     ends: Longs = np.cumsum(sizes)
     which = np.array(numbers, np.int64)

@@ -127,7 +127,7 @@ def _paths(rule: XmlRule) -> Iterator[tuple[str, RulePath]]:
 
 
 def _check_outside(name: str, path: RulePath) -> None:
-    """Raise NotCuttableError if a path that leads out of the top element needs more than start tags."""
+    """Raise NotCuttableError if an XML path that leads out of the top element needs more than start tags."""
     root_alone = path.absolute and len(path.steps) == 1 and not path.steps[0].anywhere
     if path.steps and not (root_alone and not _counts(path.steps[0])):
         raise NotCuttableError(f"{name} is found beside the element of the rule at the top")
@@ -250,10 +250,10 @@ class _Cutting:
             self._keep(at, self._open(rows.reshape(-1).tolist()))
 
     def _wait(self, code: int) -> None:
-        """Request more bytes of the XML message if the refused token may only be incomplete.
+        """Request more bytes of the XML message if the next token may only be incomplete.
 
         The wanted size doubles each time, so that reading takes linear time. Raises DecodeError if
-        the token is complete or too long.
+        the token is too long, or refused for another reason.
         """
         what = self._unfinished_token() if code == REFUSED else ""
         left = self.size - int(self.now[CUT_AT])
@@ -265,7 +265,10 @@ class _Cutting:
         self.wanted = min(left, self.longest + 1 - left) if what else 0
 
     def _unfinished_token(self) -> str:
-        """Return the type of the next XML token, such as "comment", if its end is not read yet; otherwise ""."""
+        """Return the type of the next XML token, such as "comment", if its end has not been read.
+
+        Returns "" if it is complete.
+        """
         text = memoryview(pa.py_buffer(self.text))[: self.size]
         found = _BEGIN.search(text, int(self.now[CUT_AT]))
         at = self.size if found is None else found.start()
@@ -287,7 +290,7 @@ class _Cutting:
             self._refuse()
 
     def _set_text(self, *parts: Octets) -> None:
-        """Set the text to the joined parts, followed by the literals and working space."""
+        """Set the text of the XML message to the joined parts, followed by the literals and working space."""
         literals = np.frombuffer(self.automaton.literals, np.uint8)
         size = sum(map(len, parts))
         fixed = size + SPARE + len(literals)
@@ -312,7 +315,10 @@ class _Cutting:
         self.room.counters[:] = 0
 
     def _run(self, *, last: bool) -> int:
-        """Run the kernel `find_cuts` over the text. Return the code with which it stopped."""
+        """Run the kernel `find_cuts` over the text of the XML message.
+
+        Return the code with which it stopped.
+        """
         while True:
             code: int = find_cuts(
                 self.text,
@@ -356,7 +362,7 @@ class _Cutting:
         raise DecodeError(problem, hint="This message is too large")
 
     def _cut(self) -> MessageBatch:
-        """Return the transactions found so far as messages, and keep the text after the last one."""
+        """Return the XML transactions found so far as messages, and keep the text after the last one."""
         numbers = self.cuts[: int(self.now[CUT_WRITTEN])].tolist()
         self.now[CUT_WRITTEN] = 0
         view = memoryview(pa.py_buffer(self.text))
@@ -395,7 +401,7 @@ class _Cutting:
         return opened
 
     def _keep(self, begin: int, opened: _Open) -> None:
-        """Keep the text from `begin` on, after the start tags of the elements that are open there."""
+        """Keep the XML text from `begin` on, after the start tags of the elements that are open there."""
         before = opened.before
         # The distance by which the remaining text moves; negative if it moves towards the start.
         moved = len(before) - begin

@@ -91,9 +91,10 @@ def word_ids(
 
 
 class CellNames(NamedTuple):
-    """The names of cells: `words` has the number of each cell's name, `columns` the column of each name.
+    """The column names of XML cells, as numbers.
 
-    `words` is empty if cells have no names. A name that is not a column has -1.
+    `words` has the number of each cell's name, and `columns` the column of each name. `words` is
+    empty if cells have no names. A name that is not a column has -1.
     """
 
     words: Longs

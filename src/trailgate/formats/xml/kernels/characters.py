@@ -89,7 +89,7 @@ def check_name(text: Octets, at: int, end: int) -> int:
 
 @inner
 def code_point(text: Octets, at: int) -> tuple[int, int]:
-    """Decode a character of valid UTF-8. Return it and its number of bytes."""
+    """Decode a character of an XML name in valid UTF-8. Return it and its number of bytes."""
     first = np.int64(text[at])
     if first < 0x80:
         return first, 1

@@ -268,7 +268,7 @@ def is_control(byte: int) -> bool:
 
 @inner
 def same_bytes(text: Octets, start: int, end: int, other: int, other_end: int) -> bool:
-    """Return whether two spans have the same bytes."""
+    """Return whether two spans of XML text have the same bytes."""
     if end - start != other_end - other:
         return False
     for at in range(end - start):
@@ -279,7 +279,7 @@ def same_bytes(text: Octets, start: int, end: int, other: int, other_end: int) -
 
 @inner
 def stray_text(text: Octets, at: int, end: int, begun: bool) -> tuple[int, int]:
-    """Return the fault of text before or after the root element, and its offset.
+    """Return the fault of text before or after an XML root element, and its offset.
 
     The text does not begin with a blank or a tag. `begun` is set after the root element has begun.
     """
@@ -369,7 +369,7 @@ def after_character(text: Octets, at: int, end: int) -> tuple[int, int]:
 
 @inner
 def digit_of(byte: int) -> int:
-    """Return the value of a hexadecimal digit, or 16 if it is none."""
+    """Return the value of a hexadecimal digit of an XML character reference, or 16 if it is none."""
     if byte >= 0x30 and byte <= 0x39:
         return byte - 0x30
     lower = byte | 0x20
@@ -446,7 +446,10 @@ def after_comment(text: Octets, at: int, end: int) -> tuple[int, int]:
 
 @inner
 def after_section(text: Octets, at: int, end: int) -> tuple[int, int]:
-    """Read a CDATA section from the byte after `<![CDATA[`. Returns `UNKNOWN` if anything in it is wrong, so that expat decides."""
+    """Read an XML CDATA section from the byte after `<![CDATA[`.
+
+    Returns `UNKNOWN` if anything in it is wrong, so that expat decides.
+    """
     while at + 2 < end:
         byte = text[at]
         if byte == BRACKET and text[at + 1] == BRACKET and text[at + 2] == GREATER:
@@ -459,7 +462,10 @@ def after_section(text: Octets, at: int, end: int) -> tuple[int, int]:
 
 @inner
 def after_instruction(text: Octets, at: int, end: int) -> tuple[int, int]:
-    """Read a processing instruction from the byte after `<?`. Returns `UNKNOWN` if anything in it is wrong, so that expat decides."""
+    """Read an XML processing instruction from the byte after `<?`.
+
+    Returns `UNKNOWN` if anything in it is wrong, so that expat decides.
+    """
     first = at
     if at >= end or not is_name_start(text[at]):
         return at, UNKNOWN

@@ -264,14 +264,18 @@ class ActionType(IntEnum):
 
 @inner
 def first_place(first: int, last: int, size: int, places: int) -> int:
-    """Return the first hash table slot to search for a word, from its first and last eight bytes and its length."""
+    """Return the first slot of the XML name table to search for a word.
+
+    `first` and `last` are the word's first and last eight bytes, `size` is its length, and `places`
+    the number of slots.
+    """
     mixed = np.uint64(first) ^ (np.uint64(last) * np.uint64(0x9E3779B97F4A7C15)) ^ np.uint64(size)
     return np.int64((mixed * np.uint64(0xD6E8FEB86659FD93)) >> np.uint64(40)) & (places - 1)
 
 
 @kernel(writes=("table",))
 def fill_table(keys: Words, info: Longs, names: int, table: Offsets) -> None:
-    """Insert the words 0 to `names` - 1 into an empty hash table."""
+    """Insert the words 0 to `names` - 1 into an empty XML name table."""
     for number in range(names):
         size = info[number * INFO + SIZE]
         place = first_place(keys[2 * number], keys[2 * number + 1], size, len(table))

@@ -1,4 +1,4 @@
-"""Execute the actions of the XML scanner's states: open records of rule matches, and store the spans of their values."""
+"""Execute the actions of the XML scanner: open records of rule matches, and store their values' spans."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def store(
 
 @inner
 def store_once(records: Offsets, place: int, start: int, size: int) -> None:
-    """Store a span in a slot, unless it is already filled."""
+    """Store the span of an XML value in a slot, unless it is already filled."""
     if records[place + 1] < 0:
         records[place], records[place + 1] = start, size
 

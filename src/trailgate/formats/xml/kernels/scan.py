@@ -106,7 +106,7 @@ def intern_word(
     end: int,
     names: NameArrays,
 ) -> int:
-    """Return the number of a word, or `NO_ROOM`.
+    """Return the number of a word in the XML name table, or `NO_ROOM`.
 
     A new word is added, without a check that it is a name.
     """
@@ -303,7 +303,7 @@ def unbind_all(scopes: Longs, names: NameArrays) -> None:
 
 @inner
 def mark_size(text: Octets, begin: int, end: int) -> int:
-    """Return the size of a message's byte order mark: 3 or 0."""
+    """Return the size of an XML message's byte order mark: 3 or 0."""
     return 3 if end - begin >= 3 and load8(text, begin) & THREE == MARK else 0
 
 

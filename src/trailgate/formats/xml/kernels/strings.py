@@ -163,7 +163,7 @@ def read_reference(text: Octets, at: int, end: int) -> tuple[int, int]:
 
 @inner
 def number_reference(text: Octets, at: int, end: int) -> tuple[int, int]:
-    """Return the length and the character of a reference such as `&#10;` or `&#xA;`; length 0 if it is not one.
+    """Return the length and the character of an XML reference such as `&#10;` or `&#xA;`; length 0 if it is not one.
 
     Only characters allowed in XML are accepted. The number is capped at 0x110000, which is
     above all characters, so it cannot overflow.
@@ -228,7 +228,7 @@ def decode_references(text: Octets, at: int, end: int, how: int, to: int) -> int
 
 @inner
 def put_character(text: Octets, point: int, to: int) -> int:
-    """Write a character as UTF-8. Return the offset after it."""
+    """Write the character of an XML reference as UTF-8. Return the offset after it."""
     # The first byte states the size in its upper bits, and each further one has six bits.
     # Example: U+20AC is 0010 000010 101100 in bits: 1110 0010, 10 000010, 10 101100, or E2 82 AC.
     if point < 0x80:
@@ -252,7 +252,7 @@ def put_character(text: Octets, point: int, to: int) -> int:
 
 @inner
 def put_number(text: Octets, number: int, to: int) -> int:
-    """Write a number in decimal digits. Return the offset after it."""
+    """Write the position of an XML element in decimal digits. Return the offset after it."""
     size, rest = 1, number // 10
     while rest:
         size += 1

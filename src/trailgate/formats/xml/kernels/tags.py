@@ -1,4 +1,4 @@
-"""Read XML tags: names, attributes and namespaces, and tokens between tags such as comments and CDATA sections."""
+"""Read XML tags with their attributes and namespaces, and the comments and CDATA sections between them."""
 
 from __future__ import annotations
 
@@ -221,7 +221,7 @@ def find_namespace(
     end: int,
     names: NameArrays,
 ) -> int:
-    """Return 1 + the word number of a namespace, or 0 if it is empty.
+    """Return 1 + the word number of an XML namespace, or 0 if it is empty.
 
     Returns `REFUSED` if it has blanks, or `MANY_NAMES` if the table of words is full.
     """
@@ -359,7 +359,7 @@ def instruction_end(
 
 @inner
 def section_end(text: Octets, at: int, end: int) -> tuple[int, int]:
-    """Return the end of a CDATA section's text, and whether it needs decoding; or `REFUSED`."""
+    """Return the end of an XML CDATA section's text, and whether it needs decoding; or `REFUSED`."""
     decode = 0
     while at + 2 < end:
         byte = text[at]
@@ -384,7 +384,7 @@ def child_number(frames: Longs, depth: int) -> int:
 def after_marked(
     text: Octets, at: int, end: int, depth: int, frames: Longs, pieces: Longs, count: int
 ) -> tuple[int, int]:
-    """Read a CDATA section or a comment, and add the section's text to the element at `depth`.
+    """Read an XML CDATA section or comment, and add the section's text to the element at `depth`.
 
     Return the offset after it, and the number of text pieces in use. Instead of the offset, it may
     return `REFUSED` or `FULL`.
