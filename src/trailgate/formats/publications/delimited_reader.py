@@ -100,8 +100,9 @@ _SEGMENTS: Final = (
 class CodePageValues(FieldValues):
     """Copies field values of delimited publications and decodes them from a code page.
 
-    `undecodable` describes the fields read by the last call of `columns`: it maps the position of a
-    field to the mask of the rows whose bytes are not in the code page.
+    `policy` is the property event_publishing.undecodable. With "missing", `undecodable` describes
+    the fields read by the last call of `columns`: it maps the position of a field to the mask of
+    the rows whose bytes are not in the code page.
     """
 
     def __init__(
@@ -129,8 +130,8 @@ class CodePageValues(FieldValues):
     ) -> list[pa.Array]:
         """Decode a text column for each field position in `places` from delimited publications.
 
-        A NULL field becomes null. With the policies "missing" and "replace", values with bytes
-        outside the code page do not raise an error; their rows are in `undecodable`.
+        A NULL field becomes null. Raises DecodeError for bytes outside the code page, depending on
+        the policy (see `_text`).
         """
         self.undecodable = {}
         return super().columns(first, places, nullable=nullable)
@@ -143,9 +144,9 @@ class CodePageValues(FieldValues):
     def _text(self, values: pa.Array, place: int) -> pa.Array:
         """Decode a column of delimited publications from the code page.
 
-        Raises DecodeError, with the row in `where.record` and the field position in `where.column`,
-        if a value has bytes outside the code page and the policy is "error". With "replace", these
-        become U+FFFD. With "missing", the rows are added to `undecodable`.
+        Bytes outside the code page raise DecodeError, with the row in `where.record` and the field
+        position in `where.column`, in header fields and with the policy "error". With "replace"
+        they become U+FFFD. With "missing" the rows are recorded in `undecodable`.
         """
         raw = values.view(pa.binary())
         # In UTF-8, Arrow's cast validates and does not copy.
