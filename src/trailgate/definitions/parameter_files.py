@@ -79,7 +79,7 @@ class ParameterStatement:
         error.with_place(source=self.source or None, line=self.line, field=field or self.keyword)
         return error
 
-    def first(self, what: str, text: str | None = None) -> tuple[str, str]:
+    def first_word(self, what: str, text: str | None = None) -> tuple[str, str]:
         """Return the first word of a parameter statement's text (with its quotes), and the text after it.
 
         ``text`` is a part of the statement, or by default the text after its keyword. If it is empty,

@@ -122,13 +122,13 @@ def variable_decimals(values: JsonValues) -> pa.Array:
 
 def bit_bytes(values: JsonValues) -> pa.Array:
     """Convert Debezium's bit strings to hex digits, the first byte first: the bytes 0B 01 are "0B01"."""
-    values.refuse_others(STRING)
+    values.require_types(STRING)
     return to_hex(from_base64(values.strings))
 
 
 def bit_numbers(values: JsonValues) -> pa.Array:
     """Convert Debezium's bit strings to decimal numbers."""
-    values.refuse_others(STRING)
+    values.require_types(STRING)
 
     def convert(dense: pa.Array) -> pa.Array:
         raw = _matrix(dense)
@@ -151,7 +151,7 @@ def bit_strings(length: int) -> Callable[[JsonValues], pa.Array]:
     """
 
     def decode(values: JsonValues) -> pa.Array:
-        values.refuse_others(STRING)
+        values.require_types(STRING)
         return convert_valid_rows(convert, from_base64(values.strings))
 
     def convert(dense: pa.Array) -> pa.Array:

@@ -86,14 +86,14 @@ _NO_SCHEMA: Final = b""
 class DebeziumRecords(JsonRecords):
     """Change events as records. `schema` is the JSON node of each event's schema, or `NO_NODE`.
 
-    `passed_over` are the notes on skipped messages. `undocumented` are the messages that have no
-    JSON document and are not tombstones.
+    `passed_over` are the notes on skipped messages. `without_document` are the messages that have
+    no JSON document and are not tombstones.
     """
 
     options: DebeziumOptions | None = None
     schema: Longs | None = None
     passed_over: frozenset[str] = frozenset()
-    undocumented: Longs | None = None
+    without_document: Longs | None = None
 
     @property
     def notes(self) -> frozenset[str]:
@@ -105,8 +105,8 @@ class DebeziumRecords(JsonRecords):
 
         Other messages without events, such as tombstones and BEGIN events, are reported by `notes`.
         """
-        assert self.undocumented is not None
-        return self.undocumented
+        assert self.without_document is not None
+        return self.without_document
 
     def _text(self, name: str) -> pa.Array:
         # `a|b` means the first of the members that is present.
@@ -258,7 +258,7 @@ def row_records(documents: JsonRecords, options: DebeziumOptions) -> DebeziumRec
         options=options,
         schema=np.where(wrapped, schema, NO_NODE)[rows],
         passed_over=frozenset(notes),
-        undocumented=_without_document(documents),
+        without_document=_without_document(documents),
     )
     records.check_objects()
     return records
@@ -336,7 +336,7 @@ def event_records(documents: JsonRecords, options: DebeziumOptions) -> DebeziumR
         options=options,
         schema=np.where(payload >= 0, schema, NO_NODE)[rows],
         passed_over=frozenset(notes),
-        undocumented=_without_document(documents),
+        without_document=_without_document(documents),
     )
 
 
@@ -409,7 +409,7 @@ class DebeziumFormat(MessageFormat[DebeziumRecords]):
         if self.options.rows:
             if kind == TRUNCATE:
                 return absent, absent
-            others = self.others(records.nodes.names)
+            others = self.metadata_members(records.nodes.names)
             image = group.image(records.holder[rows], converters, others, keyed=True)
             return (image, absent) if kind == DELETE else (absent, image)
         # The images that an event has, by its type:
@@ -434,7 +434,7 @@ class DebeziumFormat(MessageFormat[DebeziumRecords]):
             images.append(group.image(nodes, converters, keyed=needed))
         return images[0], images[1]
 
-    def others(self, names: Sequence[str]) -> frozenset[str]:
+    def metadata_members(self, names: Sequence[str]) -> frozenset[str]:
         """Return the names of the members of Debezium's flattened rows that are metadata and not columns.
 
         These are the members in `names` that begin with the prefix, and the members that
@@ -492,7 +492,7 @@ class DebeziumTableInference:
 
         Raises DefinitionError if a column is described in two ways.
         """
-        found = read_good_messages(messages, self._name)
+        found = read_good_messages(messages, self._read_events)
         if found is None:
             return
         records, (codes, names) = found
@@ -515,7 +515,9 @@ class DebeziumTableInference:
         """Return the tables inferred from change events, sorted by name."""
         return Definitions(tuple(self._tables[name] for name in sorted(self._tables)))
 
-    def _name(self, messages: MessageBatch) -> tuple[DebeziumRecords, tuple[Longs, list[str]]]:
+    def _read_events(
+        self, messages: MessageBatch
+    ) -> tuple[DebeziumRecords, tuple[Longs, list[str]]]:
         """Read a batch of change events, and the table name of each.
 
         Returns the events, and the names as codes: each event's index, and the distinct names.
@@ -532,7 +534,7 @@ class DebeziumTableInference:
             except DecodeError:
                 types = ()
             if self._options.rows:
-                others = self._format.others([kind.column for kind in types])
+                others = self._format.metadata_members([kind.column for kind in types])
                 types = tuple(kind for kind in types if kind.column not in others)
             self._columns[schema] = tuple(map(inferred_column, types))
         return self._columns[schema]

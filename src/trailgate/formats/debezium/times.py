@@ -48,7 +48,7 @@ _SECOND: Final = 1_000_000
 
 def dates(values: JsonValues) -> pa.Array:
     """Convert Debezium's days since 1970 to ISO dates."""
-    values.refuse_others(NUMBER)
+    values.require_types(NUMBER)
     return _times(values, lambda days: days * DAY, 10)
 
 
@@ -59,7 +59,7 @@ def timestamps(units: int) -> Decode:
     """
 
     def decode(values: JsonValues) -> pa.Array:
-        values.refuse_others(NUMBER)
+        values.require_types(NUMBER)
         if units <= 1000:
             return _times(values, lambda numbers: numbers * (1000 // units), 26)
         return _nanoseconds(values)
@@ -103,7 +103,7 @@ def times_of_day(units: int) -> Decode:
     """
 
     def decode(values: JsonValues) -> pa.Array:
-        values.refuse_others(NUMBER)
+        values.require_types(NUMBER)
         return convert_valid_rows(convert, values.strings)
 
     def convert(dense: pa.Array) -> pa.Array:
@@ -142,7 +142,7 @@ def iso_strings(values: JsonValues) -> pa.Array:
 
     The final Z is removed, and other offsets are subtracted. Times without a zone are not changed.
     """
-    values.refuse_others(STRING)
+    values.require_types(STRING)
 
     def convert(dense: pa.Array) -> pa.Array:
         plain = _without_letter(dense)
@@ -200,7 +200,7 @@ def zoned_strings(values: JsonValues) -> pa.Array:
 
     Example: `2020-01-02T03:04:05.5-11:00` becomes `2020-01-02 03:04:05.5 -11:00`.
     """
-    values.refuse_others(STRING)
+    values.require_types(STRING)
     spaced = pc.replace_substring_regex(values.strings, r"^(.{10})T", r"\1 ")
     named = pc.replace_substring_regex(spaced, "Z$", "+00:00")
     return pc.replace_substring_regex(named, r"(:[0-9.]+)([+-][0-9:]+)$", r"\1 \2")

@@ -149,7 +149,7 @@ def _strings(*kinds: int) -> Encoding:
 
     def decode(values: JsonValues) -> pa.Array:
         if kinds:
-            values.refuse_others(*kinds)
+            values.require_types(*kinds)
         else:
             values.refuse_nested()
         return values.strings
@@ -159,13 +159,13 @@ def _strings(*kinds: int) -> Encoding:
 
 def base64_bytes(values: JsonValues) -> pa.Array:
     """Convert Debezium's base64 bytes to hex digits."""
-    values.refuse_others(STRING)
+    values.require_types(STRING)
     return to_hex(from_base64(values.strings))
 
 
 def url_safe_bytes(values: JsonValues) -> pa.Array:
     """Convert Debezium's URL-safe base64 bytes to hex digits."""
-    values.refuse_others(STRING)
+    values.require_types(STRING)
     usual = pc.replace_substring(pc.replace_substring(values.strings, "-", "+"), "_", "/")
     return to_hex(from_base64(usual))
 
@@ -178,7 +178,7 @@ def precise_decimals(scale: int) -> Decode:
     """
 
     def decode(values: JsonValues) -> pa.Array:
-        values.refuse_others(STRING, NUMBER)
+        values.require_types(STRING, NUMBER)
         return decode_by_json_type(values, values.strings, {STRING: unscale})
 
     def unscale(values: JsonValues) -> pa.Array:
@@ -224,7 +224,7 @@ def _decimals(field_type: ConnectFieldType, _: Column) -> Decode:
 
 
 def _variable(values: JsonValues) -> pa.Array:
-    values.refuse_others(OBJECT, NUMBER)
+    values.require_types(OBJECT, NUMBER)
     return variable_decimals(values)
 
 
@@ -270,7 +270,7 @@ def _structures(field_type: ConnectFieldType, column: Column) -> Decode:
 
 
 def _take_structures(values: JsonValues) -> pa.Array:
-    values.refuse_others(OBJECT, ARRAY)
+    values.require_types(OBJECT, ARRAY)
     return values.strings
 
 
@@ -547,7 +547,7 @@ def _with_truth(decode: Decode) -> Decode:
 
 
 def _hex(values: JsonValues) -> pa.Array:
-    values.refuse_others(STRING)
+    values.require_types(STRING)
     return values.strings
 
 

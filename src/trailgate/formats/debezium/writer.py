@@ -530,7 +530,7 @@ class DebeziumWriter:
             for at, (state, column) in enumerate(zip(image, columns, strict=True)):
                 own = missing[at] & ~nothing
                 if own.any():
-                    state = self._without_missing(block, at, state, own)  # noqa: PLW2901  one column after the other
+                    state = self._replace_missing(block, at, state, own)  # noqa: PLW2901  one column after the other
                 if state.values is not None:
                     yield self._member(column, state, nothing)
             yield JsonMember(b"}", missing=nothing)
@@ -542,7 +542,7 @@ class DebeziumWriter:
         absent = nothing if state.missing is None else nothing | state.missing
         return JsonMember(written.literal, written.format(state.values), written.kind, absent)
 
-    def _without_missing(
+    def _replace_missing(
         self, block: ChangeBlock, at: int, state: StateColumn, missing: Mask
     ) -> StateColumn:
         """Treat missing values in a change event's column as the option `missing` requires.

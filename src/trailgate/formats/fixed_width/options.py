@@ -102,7 +102,7 @@ def _options(
     options["timestamp_format"] = _timestamp_format(options, header)
     return FixedWidthOptions(
         header=header,
-        carried=_carry(header, _map(options.values())),
+        carried=_carry(header, _metadata_fields(options.values())),
         records=schema.records,
         framing=_framing(read),
         values=values,
@@ -232,7 +232,7 @@ def _timestamp_format(options: dict[str, object], header: RecordLayout) -> DateF
     return replace(compile_format(commented), origin=origin)
 
 
-def _map(values: Iterable[object]) -> set[str]:
+def _metadata_fields(values: Iterable[object]) -> set[str]:
     """Return the names of the fixed-width header fields that are sources of metadata.
 
     `values` are all options.

@@ -157,8 +157,8 @@ class FixedWidthRecords(MessageRecords):
 
     def _place(self, rows: Longs, reader: FieldReader) -> Mapping[str, Any]:
         slot = reader.slot
-        begins = self.units.byte(self.starts[rows] + slot.offset)
-        raw = gather(self.units.data, begins, self.units.byte(self.starts[rows] + slot.end))
+        begins = self.units.to_bytes(self.starts[rows] + slot.offset)
+        raw = gather(self.units.data, begins, self.units.to_bytes(self.starts[rows] + slot.end))
         return {
             "offset": begins - self.messages.starts[self.message[rows]],
             "raw": raw,
@@ -180,7 +180,7 @@ class FixedWidthRecords(MessageRecords):
 
     def raws(self, rows: Longs) -> pa.BinaryArray:
         """Return the bytes of several fixed-width records, for errors."""
-        begins, ends = (self.units.byte(units[rows]) for units in (self.starts, self.ends))
+        begins, ends = (self.units.to_bytes(units[rows]) for units in (self.starts, self.ends))
         return gather(self.units.data, begins, ends)
 
 
@@ -319,7 +319,7 @@ class FixedWidthFormat(MessageFormat[FixedWidthRecords]):
         records = FixedWidthRecords(
             messages=units.messages,
             message=message,
-            offset=units.byte(starts) - units.messages.starts[message],
+            offset=units.to_bytes(starts) - units.messages.starts[message],
             units=units,
             starts=starts,
             ends=ends,

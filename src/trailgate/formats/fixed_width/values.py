@@ -64,13 +64,13 @@ class MessageUnits:
     units: UnitMatrix
     first_bytes: Longs | None = None
 
-    def of_bytes(self, offsets: Longs) -> Longs:
+    def from_bytes(self, offsets: Longs) -> Longs:
         """Convert byte offsets in fixed-width messages to offsets in units."""
         if self.first_bytes is None:
             return offsets
         return np.searchsorted(self.first_bytes, offsets)
 
-    def byte(self, units: Longs) -> Longs:
+    def to_bytes(self, units: Longs) -> Longs:
         """Convert offsets in units to byte offsets in fixed-width messages."""
         return units if self.first_bytes is None else self.first_bytes[units]
 
@@ -92,8 +92,8 @@ class MessageUnits:
         # Delimiters are searched in bytes, but lengths count units.
         if framing is not None and framing.kind is FrameKind.LINE:
             run, starts, ends = find_frames_in_runs(self.data, starts, ends, framing)
-            return RunFrames(full[run], self.of_bytes(starts), self.of_bytes(ends))
-        starts, ends = self.of_bytes(starts), self.of_bytes(ends)
+            return RunFrames(full[run], self.from_bytes(starts), self.from_bytes(ends))
+        starts, ends = self.from_bytes(starts), self.from_bytes(ends)
         if framing is None:
             return RunFrames(full, starts, ends)
         run, starts, ends = find_frames_in_runs(self.data, starts, ends, framing)

@@ -117,7 +117,7 @@ class JsonValues:
         if self.nested:
             self._refuse(np.isin(self.kinds, CONTAINERS), "")
 
-    def refuse_others(self, *kinds: int) -> None:
+    def require_types(self, *kinds: int) -> None:
         """Raise DecodeError, with the row in `where.record`, if a value's JSON type is not one of `kinds`."""
         expected = ", or ".join(KINDS[kind] for kind in kinds)
         self._refuse(~np.isin(self.kinds, kinds), f"Expected {expected}")

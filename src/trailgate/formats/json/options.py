@@ -51,8 +51,8 @@ class JsonOptions(MetadataOptions):
     """How GoldenGate's JSON messages are read. `docs/properties.md` describes each property.
 
     `before`, `after` and `tokens` are paths to members. In the model "row", columns are members of
-    the object at the path `row` (the message itself if empty); `others` are members of it that are
-    not columns. In the model "flat", columns are members of the message with names such as
+    the object at the path `row` (the message itself if empty); `metadata_members` are members of it
+    that are not columns. In the model "flat", columns are members of the message with names such as
     `after.ID`: `before` or `after`, the `delimiter`, and the column. `binary` is the notation of
     bytes, or "" if it is unknown. `levels` and `opaque` limit the members that are scanned (see
     `JsonScanner`).
@@ -65,7 +65,7 @@ class JsonOptions(MetadataOptions):
     delimiter: str
     tokens: str
     binary: str
-    others: frozenset[str]
+    metadata_members: frozenset[str]
     levels: int
     opaque: str
 
@@ -131,7 +131,7 @@ def json_options(properties: Properties) -> JsonOptions:
         delimiter=delimiter,
         tokens=tokens,
         binary=read.text("binary").casefold(),
-        others=METADATA | beside,
+        metadata_members=METADATA | beside,
         levels=_levels(paths, (*images, tokens)),
         opaque="" if any(path.partition(".")[0] == SCHEMA for path in paths) else SCHEMA,
     )

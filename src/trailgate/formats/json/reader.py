@@ -123,7 +123,7 @@ class JsonFormat(MessageFormat[JsonOperations]):
             holders = records.node_at(options.row)[rows] if options.row else records.holder[rows]
             if options.row:
                 group.check_images(holders, options.row, wanted=True)
-            image = group.image(holders, converters, options.others, keyed=True)
+            image = group.image(holders, converters, options.metadata_members, keyed=True)
             return (image, absent) if kind == DELETE else (absent, image)
         if options.model == FLAT_MODEL:
             return self._flat_images(group, kind, converters)

@@ -276,7 +276,7 @@ class DelimitedPublicationRecords(DelimitedRecords):
             digests[at] = _digest(self._content_of(int(rows[at])))
         return MessageBoundaries(self.content, rows, numbers, digests)
 
-    def undecodable(self, row: int, place: int) -> TrailgateError:
+    def undecodable_key_error(self, row: int, place: int) -> TrailgateError:
         """Create the error for a key value of a delimited publication that has bytes outside the code page."""
         assert isinstance(self.values, CodePageValues)
         field = int(self.fields.first[row]) + place
@@ -527,7 +527,7 @@ def _refuse_keys(
         def error(
             row: int, place: int = place, name: str = table.columns[column].name
         ) -> TrailgateError:
-            found = group.records.undecodable(row, place)
+            found = group.records.undecodable_key_error(row, place)
             return found.with_place(table=table.name, field=name)
 
         group.add(group.rows[bad], one_by_one(error))

@@ -164,7 +164,7 @@ class DelimitedRecordPieces:
             lob = column.column.lob_type > 0
             yield self._piece(block, column, StateColumn(None) if lob else before, inserts, lob=lob)
             # A record has all before values, and then all after values.
-            afters.append((column, _fill(before, after, changes)))
+            afters.append((column, _complete_after(before, after, changes)))
         for column, after in afters:
             yield self._piece(block, column, after, deletes)
 
@@ -305,7 +305,7 @@ def _positions(block: ChangeBlock) -> pa.Array | None:
     return gather(data, starts, ends, nulls=nulls, text=True, checked=True)
 
 
-def _fill(before: StateColumn, after: StateColumn, changes: Mask) -> StateColumn:
+def _complete_after(before: StateColumn, after: StateColumn, changes: Mask) -> StateColumn:
     """Complete the after images of delimited publications, which have all columns.
 
     A column without an after value in an update did not change, so it gets the before value.

@@ -180,7 +180,7 @@ class Envelopes:
         found = (places if which is None else places.take(which)).text(self.text)
         return pc.utf8_trim(found, " \t\r\n")
 
-    def of(self, *kinds: str) -> Mask:
+    def mask_types(self, *kinds: str) -> Mask:
         """Return a mask of the XML publication envelopes that have one of these types, such as `trans`."""
         return np.isin(self.kind, [KINDS.index(kind) for kind in kinds])
 
@@ -245,7 +245,7 @@ class RecordValueSpans(Mapping[str, ValueSpans]):
         if name not in self._places:
             count = len(self.found)
             none = ValueSpans(np.zeros(count, np.int64), np.full(count, -1))
-            self._places[name] = self.found.places(name) or none
+            self._places[name] = self.found.spans(name) or none
         return self._places[name]
 
     def __iter__(self) -> Iterator[str]:

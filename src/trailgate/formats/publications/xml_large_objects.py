@@ -95,7 +95,7 @@ def add_large_objects(
     Return the text with the joined values, and the cells. `refuse` is called with a row, a problem
     and a hint.
     """
-    lobs = np.flatnonzero(envelopes.of(LARGE_OBJECT))
+    lobs = np.flatnonzero(envelopes.mask_types(LARGE_OBJECT))
     if not len(lobs) and not rows.large.any():
         return text, cells
     # The order of messages decides which row a part belongs to.
@@ -138,14 +138,14 @@ class _Gathered:
             envelopes.strings("table", lobs).to_pylist(),
             strict=True,
         )
-        before = self._messages_of_rows()
+        before = self._rows_before_messages()
         for lob, name, table in zip(lobs.tolist(), names, tables, strict=True):
             message = int(envelopes.message[lob])
             if message not in self.errors:
                 self._put(lob, name, table, before(message).get(int(numbers[lob])))
         return self.found
 
-    def _messages_of_rows(self) -> Callable[[int], dict[int, int]]:
+    def _rows_before_messages(self) -> Callable[[int], dict[int, int]]:
         """Return a function that finds the rows that the large objects in a message can belong to.
 
         For a message number it returns a dict from ``rowNum`` to row, for the last transaction
@@ -180,7 +180,7 @@ class _Gathered:
         For each message with rows, a row of -1 comes first.
         """
         envelopes, rows = self.envelopes, self.rows
-        of_rows = np.flatnonzero(envelopes.of(*OF_ROWS))
+        of_rows = np.flatnonzero(envelopes.mask_types(*OF_ROWS))
         transaction, _ = envelopes.values.words(self.text, "commit")
         large = np.flatnonzero(rows.large)
         around = rows.around[large]

@@ -75,7 +75,7 @@ class _Found:
         unknown element in a message with rows is an error.
         """
         matches = self.matches
-        of_rows = self.envelopes.of(*OF_ROWS)
+        of_rows = self.envelopes.mask_types(*OF_ROWS)
         codes, words = RecordValueSpans(matches.operations).words(matches.text, "operation")
         # Unknown row elements get "?", but only count in messages of rows.
         letters = np.array([ord(OPERATIONS.get(word, "?")) for word in words] or [0], np.uint8)
@@ -139,10 +139,10 @@ class _Found:
         envelopes = self.envelopes
         # The number of rows in each envelope: `around` is the envelope of each row.
         count = np.bincount(self.around, minlength=len(envelopes.message))
-        few = envelopes.of(*OF_ROWS) & (count == 0)
+        few = envelopes.mask_types(*OF_ROWS) & (count == 0)
         for message in envelopes.message[few].tolist():
             self._add(message, 0, "the message has no row", "Expected: " + ", ".join(OPERATIONS))
-        many = envelopes.of(OF_ROWS[1]) & (count > 1)
+        many = envelopes.mask_types(OF_ROWS[1]) & (count > 1)
         for message in envelopes.message[many].tolist():
             self._add(message, 0, f"a {OF_ROWS[1]} message has more than one row")
 

@@ -336,7 +336,7 @@ class ControlMessages:
     ) -> Iterator[tuple[int, XmlElement]]:
         """Yield the message number and the element below the root of each control or schema message."""
         data = memoryview(messages.data)
-        numbers = sorted(envelopes.message[envelopes.of(*CONTROLS, *DEFINING)].tolist())
+        numbers = sorted(envelopes.message[envelopes.mask_types(*CONTROLS, *DEFINING)].tolist())
         for number in numbers:
             if number in errors:
                 continue

@@ -94,12 +94,12 @@ class MatchRecords:
         """The number of the XML rule of each record."""
         return self.records[:: self.width].astype(np.int64)
 
-    def places(self, name: str) -> ValueSpans | None:
+    def spans(self, name: str) -> ValueSpans | None:
         """Return the spans of an XML rule property's values, or None if match records do not have it."""
         field = self.fields.get(name)
-        return None if field is None else self.places_at(field)
+        return None if field is None else self.spans_at(field)
 
-    def places_at(self, field: int) -> ValueSpans:
+    def spans_at(self, field: int) -> ValueSpans:
         """Return the spans of the values whose start is in a field of XML match records."""
         starts, lengths = (self.records[at :: self.width] for at in (field, field + 1))
         return ValueSpans(starts.astype(np.int64), lengths.astype(np.int64))
@@ -153,7 +153,7 @@ class RuleMatches:
     columns: MatchRecords
     operation: Longs
 
-    def of(self, numbers: Longs) -> RuleMatches:
+    def renumber(self, numbers: Longs) -> RuleMatches:
         """Renumber the messages of XML matches: message i becomes `numbers[i]`."""
         return replace(
             self, message=numbers[self.message], outer_message=numbers[self.outer_message]
@@ -296,7 +296,7 @@ def code_words(text: Octets, found: MatchRecords, field: int) -> tuple[Longs, li
     ids, firsts = np.empty(rows, np.int64), np.empty(most, np.int64)
     count = word_ids(text, found.records, found.width, field, ids, firsts, NameTable.empty(most))
     if count < 0:  # some words are empty, or there are too many
-        values = found.places_at(field).text(text)
+        values = found.spans_at(field).text(text)
         codes, words = encode_distinct(values.fill_null(""))
         return np.where(np.asarray(values.is_valid()), codes.astype(np.int64), -1), words
     places = found.rows[firsts[:count], field : field + 2].tolist()

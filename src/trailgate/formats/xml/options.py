@@ -94,7 +94,7 @@ def xml_options(properties: Properties) -> XmlOptions:
     _check_prefixes(properties, rules, namespaces)
     txid = sources.common("txid", ValueSource(SourceKind.TX_ID), mixes=True)
     # Without a transaction id, the sequence id identifies the transaction.
-    if txid.kind is SourceKind.TX_ID and sources.read("seqid"):
+    if txid.kind is SourceKind.TX_ID and sources.is_read("seqid"):
         txid = ValueSource(SourceKind.SEQ_ID)
     return XmlOptions(
         rules=rules,
@@ -112,7 +112,7 @@ def xml_options(properties: Properties) -> XmlOptions:
         schemaandtable=_field("schemaandtable"),
         schema=None,
         table=(),
-        txind=_field("txind") if sources.read("txind") or _has_bounds(rules) else None,
+        txind=_field("txind") if sources.is_read("txind") or _has_bounds(rules) else None,
         txind_values=_letters("txind"),
         message_id=message_id,
     )
@@ -161,7 +161,7 @@ class _Sources:
         """Return the rules of a chain that supply the metadata value `name`, innermost rule first."""
         return [(rule, rule.values[name]) for rule in reversed(chain) if name in rule.values]
 
-    def read(self, name: str) -> bool:
+    def is_read(self, name: str) -> bool:
         """Return whether any XML rule reads the metadata value `name` from messages."""
         return any(
             not _is_generated(value)
@@ -176,7 +176,7 @@ class _Sources:
         operations. Raises OptionError if it is read for some operations, but other operations'
         rules do not supply it.
         """
-        if not self.read(name):
+        if not self.is_read(name):
             return generated
         for chain in self.chains:
             suppliers = self.given(chain, name)
@@ -192,7 +192,7 @@ class _Sources:
 
     def optional(self, name: str) -> ValueSource | None:
         """Return the source of an optional metadata value, or None if no rule reads it."""
-        return _field(name) if self.read(name) else None
+        return _field(name) if self.is_read(name) else None
 
     def time_format(self) -> DateFormat | None:
         """Return the date format of the commit times in XML messages.

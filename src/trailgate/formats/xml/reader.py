@@ -71,20 +71,22 @@ class RuleReader:
         """
         self._read += int((messages.ends - messages.starts).sum())
         if self._scanner is None or self._read <= INTERPRETED:
-            return self.general(messages, np.arange(len(messages)))
+            return self.apply_general_engine(messages, np.arange(len(messages)))
         scanned = _scan(self._scanner, messages, self.encoding)
-        if not len(scanned.refused) and not scanned.crowded:
+        if not len(scanned.refused) and not scanned.too_many_names:
             return scanned.matches, scanned.names
-        matches, names = self.general(messages, scanned.refused, scanned.crowded)
+        matches, names = self.apply_general_engine(
+            messages, scanned.refused, scanned.too_many_names
+        )
         return merge_matches(scanned.matches, matches), {*scanned.names, *names}
 
-    def general(
-        self, messages: MessageBatch, numbers: Longs, crowded: Iterable[int] = ()
+    def apply_general_engine(
+        self, messages: MessageBatch, numbers: Longs, too_many_names: Iterable[int] = ()
     ) -> tuple[RuleMatches, set[str]]:
         """Apply the XML rules to some of the messages with the general engine (`matching.py`).
 
         Returns the matches, and the names of elements and attributes in the documents.
-        Raises BadMessagesError, also for the messages in `crowded`, which have too many
+        Raises BadMessagesError, also for the messages in `too_many_names`, which have too many
         different names.
         """
         collector, names = MatchCollector(), set[str]()
@@ -92,7 +94,7 @@ class RuleReader:
             number: DecodeError(
                 f"the message has more than {MOST_GROWN:,} different names, or very long ones"
             )
-            for number in crowded
+            for number in too_many_names
         }
         data = memoryview(messages.data)
         faulty, faults = syntax_errors(messages, numbers, self.limits, self.encoding)
@@ -129,11 +131,11 @@ def _scan(scanner: XmlScanner, messages: MessageBatch, encoding: str) -> ScanRes
     if not numbers:
         return first
     second = scanner.scan(replace_bodies(messages, numbers, bodies))
-    matches = merge_matches(first.matches, second.matches.of(np.array(numbers, np.int64)))
+    matches = merge_matches(first.matches, second.matches.renumber(np.array(numbers, np.int64)))
     own = np.array(numbers, np.int64)
     left = np.union1d(np.setdiff1d(first.refused, own), own[second.refused])
-    crowded = [*first.crowded, *(numbers[at] for at in second.crowded)]
-    return ScanResult(matches, left, crowded, {*first.names, *second.names})
+    too_many_names = [*first.too_many_names, *(numbers[at] for at in second.too_many_names)]
+    return ScanResult(matches, left, too_many_names, {*first.names, *second.names})
 
 
 def _scanner(

@@ -238,7 +238,7 @@ class XmlRecords(MessageRecords):
         found, which = levels[0]
         if not (which >= 0).all() or self.values.written.get(name):
             return None
-        places = found.places(name)
+        places = found.spans(name)
         assert places is not None
         return places.text(self.matches.text), which
 
@@ -320,7 +320,7 @@ class XmlRecords(MessageRecords):
 
         `which` is the operation's record on that level, or -1.
         """
-        places, inside = records.places(name), which >= 0
+        places, inside = records.spans(name), which >= 0
         if places is None:
             values = pa.nulls(len(which), pa.string())
         else:

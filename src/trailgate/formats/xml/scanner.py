@@ -104,13 +104,13 @@ _END: Final = b"?>"
 class ScanResult:
     """The result of an XML scan: the matches of the rules, and the messages that the scanner cannot read.
 
-    `refused` are the messages that the general engine must read, and `crowded` those that have too
-    many different names to be read at all. `names` are the names in the other messages.
+    `refused` are the messages that the general engine must read, and `too_many_names` those that
+    have too many different names to be read at all. `names` are the names in the other messages.
     """
 
     matches: RuleMatches
     refused: Longs
-    crowded: list[int]
+    too_many_names: list[int]
     names: Iterable[str]
 
 
@@ -221,7 +221,7 @@ class _Scan:
             self.shape[kind * SHAPE + WIDTH] = -(-width // LINE) * LINE
         self._grow([min(self.size // size + self.count + 16, _MOST_AT_FIRST) for size in _BYTES])
         self.refused = np.zeros(self.count, bool)
-        self.crowded: list[int] = []
+        self.too_many_names: list[int] = []
 
     def _text(self, data: Octets, literals: Octets) -> Octets:
         fixed = self.size + SPARE + len(literals)
@@ -257,7 +257,9 @@ class _Scan:
             self.ends[bad] = self.starts[bad]
         self._run()
         refused = np.flatnonzero(self.refused)
-        return ScanResult(_Finished(self).matches(), refused, self.crowded, self.names.seen())
+        return ScanResult(
+            _Finished(self).matches(), refused, self.too_many_names, self.names.seen()
+        )
 
     def _with_forbidden(self) -> Longs:
         """Return the XML messages with bytes that are not UTF-8 or characters that XML forbids."""
@@ -308,7 +310,7 @@ class _Scan:
                 if more is not None:
                     self.names = more
                 else:
-                    self.crowded.append(first)
+                    self.too_many_names.append(first)
                     first += 1
             elif not self._is_known(first):  # UNKNOWN_DECLARATION
                 self.refused[first] = True
