@@ -359,7 +359,7 @@ def test_a_message_with_too_many_names_is_an_error_of_its_own(
     bodies = [f"<r>{names}</r>".encode(), b"<r><op/></r>"]
     assert not check(options(RULES), bodies).too_many_names
 
-    monkeypatch.setattr("trailgate.formats.xml.matches.MOST_GROWN", 1 << 16)
+    monkeypatch.setattr("trailgate.formats.xml.name_table.MOST_GROWN", 1 << 16)
     found = scanned(options(RULES), batch_of(bodies))
     assert (found.refused.tolist(), found.too_many_names, found.matches.message.tolist()) == (
         [],

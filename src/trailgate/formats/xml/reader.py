@@ -19,21 +19,22 @@ from trailgate.columnar.compiling import INTERPRETED
 from trailgate.errors import DecodeError, TrailgateError
 from trailgate.formats.xml.automaton import NotForScannerError, compile_rules
 from trailgate.formats.xml.coverage import MOST_NAMES, RuleCoverage
-from trailgate.formats.xml.documents import DECLARED, XmlLimits, names_in, parse_document
-from trailgate.formats.xml.faults import syntax_errors
-from trailgate.formats.xml.images import XmlImageReader
-from trailgate.formats.xml.matches import MOST_GROWN, RuleMatches, merge_matches
-from trailgate.formats.xml.matching import MatchCollector, PathMatcher, RuleMatcher
-from trailgate.formats.xml.options import XmlOptions
-from trailgate.formats.xml.records import RuleSources, XmlRecords
-from trailgate.formats.xml.rules import XmlRule
-from trailgate.formats.xml.scanner import (
-    ScanResult,
-    XmlScanner,
+from trailgate.formats.xml.documents import XmlLimits, names_in, parse_document
+from trailgate.formats.xml.encodings import (
+    DECLARED,
     convert_to_utf8,
     perhaps_not_utf8,
     replace_bodies,
 )
+from trailgate.formats.xml.faults import syntax_errors
+from trailgate.formats.xml.images import XmlImageReader
+from trailgate.formats.xml.matches import RuleMatches, merge_matches
+from trailgate.formats.xml.matching import MatchCollector, PathMatcher, RuleMatcher
+from trailgate.formats.xml.name_table import MOST_GROWN
+from trailgate.formats.xml.options import XmlOptions
+from trailgate.formats.xml.records import RuleSources, XmlRecords
+from trailgate.formats.xml.rules import XmlRule
+from trailgate.formats.xml.scanner import ScanResult, XmlScanner
 from trailgate.messages.messages import MessageBatch
 from trailgate.messages.parser import MessageFormat
 from trailgate.messages.problems import MessageErrors

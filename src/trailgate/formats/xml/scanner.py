@@ -8,34 +8,20 @@ converted to UTF-8 first (`convert_to_utf8`).
 
 from __future__ import annotations
 
-import codecs
 import re
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import accumulate
 from typing import Final
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask, Octets, Offsets, byte_mask
-from trailgate.columnar.gather import gather
 from trailgate.columnar.rows import octets
-from trailgate.errors import DecodeError
 from trailgate.formats.xml.automaton import KINDS, Automaton
-from trailgate.formats.xml.documents import (
-    DECLARATION,
-    DECLARED,
-    HEAD,
-    UTF8,
-    XmlLimits,
-    declared_in,
-    encoding_of,
-    is_utf8_declaration,
-    utf8_of,
-)
+from trailgate.formats.xml.documents import XmlLimits
+from trailgate.formats.xml.encodings import is_utf8_declaration
 from trailgate.formats.xml.kernels.names import (
     ANCHORS,
     ATTRIBUTE,
@@ -74,7 +60,8 @@ from trailgate.formats.xml.kernels.names import (
     WorkArrays,
 )
 from trailgate.formats.xml.kernels.scan import find_unusual_bytes, scan_xml
-from trailgate.formats.xml.matches import AGAIN, MOST, PATHS, MatchRecords, NameTable, RuleMatches
+from trailgate.formats.xml.matches import AGAIN, PATHS, MatchRecords, RuleMatches
+from trailgate.formats.xml.name_table import MOST, NameTable
 from trailgate.messages.encoding_checks import is_utf8
 from trailgate.messages.kernels import find_not_utf8
 from trailgate.messages.messages import MessageBatch
@@ -95,9 +82,6 @@ _PIECES: Final = 4096
 _SCOPES: Final = 1024
 _BYTES: Final = (1000, 160, 28, 500)  # estimated bytes of messages per record of each type
 _MOST_AT_FIRST: Final = 1 << 20  # the most records that room is made for initially
-
-
-_END: Final = b"?>"
 
 
 @dataclass(frozen=True, slots=True)
@@ -440,79 +424,3 @@ class _Finished:
             chain.reverse()
         message = self._field(OPERATIONS, MESSAGE).tolist()
         return np.array(sorted(range(len(chains)), key=lambda n: (message[n], chains[n])), np.int64)
-
-
-def convert_to_utf8(
-    messages: MessageBatch, numbers: Iterable[int], given: str = DECLARED
-) -> tuple[list[int], list[bytes]]:
-    """Convert the XML messages of a batch that have or declare another encoding.
-
-    Returns their numbers and their text in UTF-8. `given` is the encoding of all documents without
-    a byte order mark. XML declarations are replaced by blanks, so that offsets do not change.
-    Messages that cannot be decoded, or whose declaration is unusual, are skipped.
-    """
-    data = memoryview(messages.data)
-    converted, bodies = [], []
-    for number in numbers:
-        body = bytes(data[messages.starts[number] : messages.ends[number]])
-        head = body[:HEAD]
-        named = encoding_of(head, given), declared_in(head) or "utf-8"
-        if UTF8.issuperset(name.lower() for name in named):
-            continue
-        try:
-            text = b"".join(utf8_of([body], given)).removeprefix(codecs.BOM_UTF8)
-        except DecodeError:
-            continue
-        end = 0
-        if text.startswith(b"<?xml"):
-            end = text.find(_END, 0, HEAD) + len(_END)
-            if DECLARATION.fullmatch(text[:end]) is None:
-                continue
-        converted.append(number)
-        # Blanks instead of the declaration keep all offsets.
-        bodies.append(b" " * end + text[end:])
-    return converted, bodies
-
-
-def perhaps_not_utf8(messages: MessageBatch, numbers: Longs, given: str = DECLARED) -> Longs:
-    """Return the numbers of the XML messages that may have or declare an encoding other than UTF-8."""
-    if given.lower() not in {DECLARED, *UTF8}:
-        return numbers
-    data = octets(messages.data)
-    numbers = numbers[messages.ends[numbers] - messages.starts[numbers] > 1]
-    begins = messages.starts[numbers]
-    first, second = data[begins], data[begins + 1]
-    # A byte order mark, UTF-16 or UTF-32 without one, or a declaration.
-    marked = (first >= 0x80) | (first == 0) | (second == 0)
-    declared = np.flatnonzero((first == ord("<")) & (second == ord("?")))
-    if len(declared):
-        # Most declarations are like the first one: of these only the others have to be read.
-        begin = int(begins[declared[0]])
-        head = data[begin : min(begin + HEAD, int(messages.ends[numbers[declared[0]]]))].tobytes()
-        known = head[: head.find(_END) + len(_END)]
-        other = np.ones(len(declared), bool)
-        if is_utf8_declaration(known):
-            heads = gather(
-                data, begins[declared], np.minimum(begins[declared] + len(known), len(data))
-            )
-            other = ~np.asarray(pc.equal(heads, known))
-        marked[declared] = other
-    chosen: Longs = numbers[marked]
-    return chosen
-
-
-def replace_bodies(messages: MessageBatch, numbers: list[int], bodies: list[bytes]) -> MessageBatch:
-    """Return a batch of only the XML messages `numbers`, with `bodies` in place of their own bodies."""
-    sizes = np.array([len(body) for body in bodies], np.int64)
-    ends: Longs = np.cumsum(sizes)
-    which = np.array(numbers, np.int64)
-    headers = messages.headers
-    return replace(
-        messages,
-        data=pa.py_buffer(b"".join(bodies)),
-        starts=ends - sizes,
-        ends=ends,
-        files=messages.files[which],
-        offsets=messages.offsets[which],
-        headers=None if headers is None else tuple(headers[number] for number in numbers),
-    )

@@ -25,13 +25,8 @@ import pyarrow as pa
 from trailgate.arrays import Octets
 from trailgate.errors import DecodeError, Where
 from trailgate.formats.xml.automaton import Automaton, NotForScannerError, compile_rules
-from trailgate.formats.xml.documents import (
-    DECLARATION,
-    HEAD,
-    check_document,
-    utf8_of,
-    with_last,
-)
+from trailgate.formats.xml.documents import check_document
+from trailgate.formats.xml.encodings import DECLARATION, HEAD, utf8_of, with_last
 from trailgate.formats.xml.kernels.cutting import find_cuts
 from trailgate.formats.xml.kernels.names import (
     CUT,
