@@ -21,7 +21,8 @@ from trailgate.arrays import Octets
 from trailgate.columnar.digits import to_hex
 from trailgate.columnar.numbers import format_integers, parse_integers
 from trailgate.columnar.rows import convert_valid_rows, matrix_to_strings, row_error, text_view
-from trailgate.formats.json.images import JsonValues, from_base64
+from trailgate.formats.json.base64_text import from_base64
+from trailgate.formats.json.images import JsonValues
 from trailgate.formats.json.object_kernels import NO_NODE
 from trailgate.formats.json.scan_kernels import NUMBER, OBJECT, STRING
 

@@ -43,7 +43,8 @@ from trailgate.formats.debezium.times import (
     timestamps,
     zoned_strings,
 )
-from trailgate.formats.json.images import ConvertedJson, ConvertValues, JsonValues, from_base64
+from trailgate.formats.json.base64_text import from_base64
+from trailgate.formats.json.images import ConvertedJson, ConvertValues, JsonValues
 from trailgate.formats.json.scan_kernels import ARRAY, FALSE, NUMBER, OBJECT, STRING, TRUE
 from trailgate.model.tables import Column
 from trailgate.model.types import TypeFamily

@@ -24,7 +24,7 @@ from trailgate.columnar.digits import from_hex
 from trailgate.columnar.templates import MeasuredRows
 from trailgate.columnar.temporal import ISO_T, replace_time_marks
 from trailgate.formats.debezium.options import ERROR, PLACEHOLDER, DebeziumPublishOptions
-from trailgate.formats.json.images import to_base64
+from trailgate.formats.json.base64_text import to_base64
 from trailgate.formats.json.objects import (
     BARE,
     NUMBER,

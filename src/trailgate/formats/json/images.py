@@ -2,7 +2,7 @@
 
 `place_members` finds the node of every (column, row) pair of an image in one pass. Each column is
 then converted from text by the functions of `converter_for`. Members that are not columns, and
-columns that occur twice, are errors. Base64 text (RFC 4648 section 4) is also decoded here.
+columns that occur twice, are errors.
 """
 
 from __future__ import annotations
@@ -15,13 +15,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from trailgate.arrays import Longs, Mask, Octets, Offsets, byte_table
+from trailgate.arrays import Longs, Mask, Octets, Offsets
 from trailgate.columnar.digits import to_hex
-from trailgate.columnar.gather import NO_NULLS, build_binary_column
-from trailgate.columnar.kernels.words import SPARE
-from trailgate.columnar.rows import convert_valid_rows, octets, row_error, text_view
+from trailgate.columnar.rows import row_error
 from trailgate.errors import DecodeError, did_you_mean
-from trailgate.formats.json import object_kernels as kernels
+from trailgate.formats.json.base64_text import from_base64
 from trailgate.formats.json.documents import CONTAINERS, KINDS, JsonNodes, JsonRecords
 from trailgate.formats.json.object_kernels import (
     NO_NODE,
@@ -39,46 +37,8 @@ from trailgate.model.tables import Column
 from trailgate.model.types import TypeFamily
 from trailgate.model.values import parser_for
 
-_ALPHABET: Final = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
-_DIGITS: Final = byte_table({code: value for value, code in enumerate(_ALPHABET)}, kernels.INVALID)
-
-
 IS_MISSING: Final = "_isMissing"
 _BINARY_HINT = "Set json.binary to hex or base64"
-
-
-def from_base64(values: pa.StringArray) -> pa.BinaryArray:
-    """Decode a column of base64 text with padding; null stays null.
-
-    Raises DecodeError, with the row in `where.record`, if a value is not base64.
-    """
-
-    def convert(dense: pa.Array) -> pa.Array:
-        offsets, data = text_view(dense)
-        ends = np.empty(len(dense) + 1, np.int32)
-        out = np.empty(3 * (int(offsets[-1] - offsets[0]) // 4) + SPARE, np.uint8)
-        row = kernels.decode_base64(data, offsets, _DIGITS, ends, out)
-        if row >= 0:
-            raise row_error("not base64 text", dense, row)
-        return build_binary_column(ends, out, NO_NULLS, text=False)
-
-    return convert_valid_rows(convert, values)
-
-
-def to_base64(values: pa.BinaryArray) -> pa.StringArray:
-    """Encode a column of bytes as base64 text with padding; null stays null."""
-
-    def convert(dense: pa.Array) -> pa.Array:
-        offsets, data = text_view(dense)
-        lengths = np.diff(offsets).astype(np.int64)
-        ends = np.zeros(len(dense) + 1, np.int32)
-        # Each 3 bytes begun become 4 characters: 0, 1, 3 and 4 bytes become 0, 4, 4 and 8.
-        np.cumsum((lengths + 2) // 3 * 4, out=ends[1:])
-        out = np.empty(int(ends[-1]), np.uint8)
-        kernels.encode_base64(data, offsets, octets(_ALPHABET), ends, out)
-        return build_binary_column(ends, out, NO_NULLS, text=True)
-
-    return convert_valid_rows(convert, values)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from trailgate.columnar.digits import from_hex
 from trailgate.columnar.templates import MeasuredRows
 from trailgate.columnar.temporal import ISO_T, format_times
 from trailgate.errors import EncodeError
-from trailgate.formats.json.images import to_base64
+from trailgate.formats.json.base64_text import to_base64
 from trailgate.formats.json.objects import (
     BARE,
     PLAIN,
