@@ -729,7 +729,7 @@ def literal_type(text: Octets, at: int, end: int) -> int:
 
 @kernel(writes=("codes", "known"))
 def code_strings(text: Octets, starts: Longs, lengths: Longs, codes: Longs, known: Longs) -> int:
-    """Number the distinct strings among spans of JSON text: equal strings get the same number, from 1.
+    """Give each distinct string among spans of JSON text a number, from 1; equal strings get the same one.
 
     The number of each row is written to `codes`. A row with a negative length has no string, and
     gets the number 0. Returns the highest number plus one, or `MANY` if there are too many distinct
