@@ -186,7 +186,7 @@ def _first_mark(pattern: re.Pattern[str], text: str) -> int | None:
 
 
 def _closing(text: str, at: int) -> int | None:
-    """Return the offset at which the parenthesis at ``at`` of a parameter statement is closed, or None."""
+    """Return where the parenthesis at ``at`` of a parameter statement is closed, or None."""
     depth = 0
     for match in _PARENTHESIS.finditer(text, at):
         if match.group(1):

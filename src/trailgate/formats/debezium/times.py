@@ -129,7 +129,7 @@ def times_of_day(units: int) -> Decode:
 
 
 def _clock(numbers: Longs, units: int) -> pa.Array:
-    """Format Debezium's times within a day as HH:MI:SS.ffffff; nanoseconds have nine digits of fraction."""
+    """Format Debezium's times of day as HH:MI:SS.ffffff; nanoseconds have nine digits of fraction."""
     # `units` is the number of units in a millisecond: 1 for milliseconds, 1000 for microseconds.
     # Arrow's time64 has only microseconds and nanoseconds, so milliseconds become microseconds.
     kind = pa.time64("ns") if units > 1000 else pa.time64("us")

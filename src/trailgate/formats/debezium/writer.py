@@ -530,7 +530,7 @@ class DebeziumWriter:
             for at, (state, column) in enumerate(zip(image, columns, strict=True)):
                 own = missing[at] & ~nothing
                 if own.any():
-                    state = self._replace_missing(block, at, state, own)  # noqa: PLW2901  one column after the other
+                    state = self._replace_missing(block, at, state, own)  # noqa: PLW2901  column by column
                 if state.values is not None:
                     yield self._member(column, state, nothing)
             yield JsonMember(b"}", missing=nothing)

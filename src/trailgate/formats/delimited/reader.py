@@ -110,7 +110,7 @@ class FieldValues:
         return codes, list(numbers)
 
     def spans(self, first: Longs, place: int, count: int) -> tuple[Longs, Longs | None]:
-        """Number the distinct byte strings that `count` adjacent fields have in delimited records.
+        """Give each distinct byte string of `count` adjacent fields in delimited records a number.
 
         Returns for each record the number of its byte string, and for each byte string one row that
         has it. If there are too many distinct byte strings, the rows are None and the numbers are
@@ -184,7 +184,7 @@ class FieldValues:
         return values
 
     def _plain(self, values: pa.Array, first: Longs, place: int, seen: int) -> pa.Array:
-        """Decode the escapes in one column of delimited values, the fields `first + place` (decision 0026).
+        """Decode the escapes in a column of delimited values: fields `first + place` (decision 0026).
 
         `seen` combines the flags of all these fields: without the bit `QUOTED`, none of them is
         quoted.

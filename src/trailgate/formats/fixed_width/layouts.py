@@ -96,7 +96,7 @@ class RecordLayout:
         return next(slot for slot in self.slots if slot.column.name == name)
 
     def table(self, carried: Iterable[ColumnSlot] = ()) -> Table:
-        """Return the table of the fixed-width record: the `carried` header fields, then its own fields."""
+        """Return the fixed-width record's table: `carried` header fields, then its own fields."""
         leading = tuple(slot.column for slot in carried)
         if self.defined is not None and not leading:
             return self.defined

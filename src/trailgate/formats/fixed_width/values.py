@@ -223,7 +223,7 @@ def _or_blank(column: Column, options: ValueOptions, form: DateFormat | None = N
 
 
 def _fit(slot: ColumnSlot) -> Convert:
-    """Return the conversion of a fixed-width field's decoded numbers, or bytes in hex, to the column's type."""
+    """Return the conversion of fixed-width numbers, or bytes in hex, to a column's type."""
     field, column = slot.field, slot.column
     wide = field.usage in _BINARY_NUMBERS and column.external_length > _SURE_DIGITS
     if column.family is TypeFamily.INTEGER and not wide:

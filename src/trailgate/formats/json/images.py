@@ -179,7 +179,7 @@ class JsonImages(MessageRecordGroup[JsonRecords]):
             self._refuse(np.flatnonzero(bad & (kinds == kind)), problem, what, hint)
 
     def refuse_prefixed(self, parents: Longs, what: str, prefix: str) -> None:
-        """Add an error to each JSON record with members of an image that its operation type must not have.
+        """Add an error to each JSON record with an image that its operation type must not have.
 
         These are the members that begin with `prefix` and are not null, such as `before.ID` in an
         insert. `what` is the image's name in errors.
@@ -194,7 +194,7 @@ class JsonImages(MessageRecordGroup[JsonRecords]):
     def _columns_of(
         self, names: Sequence[str], passed_over: frozenset[str], prefix: str = ""
     ) -> Longs:
-        """Return the meaning of each JSON member name for `place_members`: a column, UNKNOWN or PASSED_OVER.
+        """Return the meaning of JSON member names for `place_members`: column, UNKNOWN or PASSED_OVER.
 
         If there are n columns, n + i means "column i is missing if this member is true"
         (`ID_isMissing`).

@@ -134,7 +134,7 @@ def measure_nodes(
     offsets: Offsets,
     nulls: Mask,
 ) -> int:
-    """Prepare JSON values for an Arrow column: write text offsets, Arrow's offsets, and the mask of nulls.
+    """Prepare JSON values for an Arrow column: text offsets, Arrow's offsets, and the mask of nulls.
 
     JSON null and `NO_NODE` are nulls. Returns the number of values that are objects or arrays,
     or `TOO_MANY` if the text exceeds 2 GiB.

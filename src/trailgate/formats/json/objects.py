@@ -131,7 +131,7 @@ def _piece(member: JsonMember, fresh: Mask | None, rows: int) -> RowPiece:
 
 
 def _forms(text: bytes, kind: int) -> tuple[PieceForm, ...]:
-    """Return the four forms of a JSON member, by state: its value, null, its value in quotes, and nothing."""
+    """Return a JSON member's forms by state: its value, null, its value in quotes, and nothing."""
     if kind == NOTHING:
         return PieceForm(text), PieceForm(text), PieceForm(text), PieceForm()
     quote = b'"' if kind in (PLAIN, STRING) else b""
@@ -164,7 +164,7 @@ def map_members(maps: pa.MapArray) -> pa.Array:
 
 
 def join_members(entries: Sequence[JsonMember], offsets: Longs) -> pa.Array:
-    """For each i, join the JSON members `offsets[i]:offsets[i + 1]` to one string, with commas between them.
+    """For each i, join the JSON members `offsets[i]:offsets[i + 1]` with commas to one string.
 
     `entries` are the parts of each member: a comma and its name, then a colon and its value.
     """
@@ -214,7 +214,7 @@ def image_members(
 
 
 def check_no_image(block: ChangeBlock, image: Image, name: str) -> None:
-    """Raise EncodeError if operations have values in an image that JSON messages of their type do not have."""
+    """Raise EncodeError if operations have an image that JSON messages of their type lack."""
     for state, column in zip(image, block.table.columns, strict=True):
         present: Mask = ~state.is_missing(len(block))
         if present.any():

@@ -126,7 +126,7 @@ class ScanTables(NamedTuple):
 
 
 class NodeArrays(NamedTuple):
-    """The nodes of a JSON scan: the name, type and span of each value, and the next node outside of it."""
+    """The nodes of a JSON scan: each value's name, type and span, and the next node outside of it."""
 
     name: Offsets
     kind: Octets
@@ -729,7 +729,7 @@ def literal_type(text: Octets, at: int, end: int) -> int:
 
 @kernel(writes=("codes", "known"))
 def code_strings(text: Octets, starts: Longs, lengths: Longs, codes: Longs, known: Longs) -> int:
-    """Give each distinct string among spans of JSON text a number, from 1; equal strings get the same one.
+    """Give each distinct string of JSON text a number, from 1; equal strings get the same number.
 
     The number of each row is written to `codes`. A row with a negative length has no string, and
     gets the number 0. Returns the highest number plus one, or `MANY` if there are too many distinct

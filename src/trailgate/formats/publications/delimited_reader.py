@@ -246,7 +246,7 @@ class DelimitedPublicationRecords(DelimitedRecords):
         return ids
 
     def boundaries(self, ids: pa.Array) -> MessageBoundaries:
-        """Return the segment numbers of delimited records next to message boundaries inside a transaction.
+        """Return the segment numbers of delimited records where messages meet inside a transaction.
 
         Two messages of one transaction must have consecutive numbers, or one of them is missing.
         The first and last record of the batch are included too, because their transaction may
@@ -543,14 +543,14 @@ def _without_lobs(table: Table, before: Image) -> Image:
 
 
 def _known(column: StateColumn) -> StateColumn:
-    """Return a publication's column of before values with NULL marked as missing, because it is unknown."""
+    """Return a publication's before values with NULL marked as missing, because it is unknown."""
     if column.values is None or not column.values.null_count:
         return column
     return _mark_missing(column, column.values.is_null().to_numpy(zero_copy_only=False))
 
 
 def _mark_missing(column: StateColumn, missing: Mask | None) -> StateColumn:
-    """Return a column of a publication's image with the values in the given rows marked as missing too."""
+    """Return a column of a publication's image with the given rows marked as missing too."""
     if missing is None or column.values is None:
         return column
     missing = missing | column.is_missing(len(missing))

@@ -231,7 +231,7 @@ class DelimitedRecordPieces:
         *,
         quoted: bool = True,
     ) -> RowPiece:
-        """Return a template piece: a literal followed by a value, in the publication's quotes if `quoted`.
+        """Return a publication's template piece: a literal, then a value, in quotes if `quoted`.
 
         Nulls, and the rows in `nothing`, have only the literal.
         """

@@ -127,7 +127,7 @@ def parse_delimiter(text: str, page: CodePage) -> bytes:
 
 
 def is_byte_safe(page: CodePage) -> bool:
-    """Return whether the byte of a publication's delimiter is never part of another character in a code page.
+    """Return whether a delimiter's byte is never part of another character in a code page.
 
     This is true for single-byte pages and UTF-8, so that messages can be split before they are
     decoded.

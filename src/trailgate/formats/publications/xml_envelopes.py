@@ -172,7 +172,7 @@ class Envelopes:
     segment: Longs
 
     def strings(self, name: str, which: Longs | None = None) -> pa.Array:
-        """Return an attribute of XML publication envelopes without surrounding blanks, null if it is missing.
+        """Return an attribute of XML publication envelopes, stripped of blanks; null if missing.
 
         `which` are the indexes of the envelopes, by default all.
         """
@@ -181,7 +181,7 @@ class Envelopes:
         return pc.utf8_trim(found, " \t\r\n")
 
     def mask_types(self, *kinds: str) -> Mask:
-        """Return a mask of the XML publication envelopes that have one of these types, such as `trans`."""
+        """Return a mask of the XML publication envelopes of these types, such as `trans`."""
         return np.isin(self.kind, [KINDS.index(kind) for kind in kinds])
 
 

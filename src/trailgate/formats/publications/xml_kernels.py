@@ -63,7 +63,7 @@ def blank_until(text: Octets, at: int, end: int) -> int:
 
 @inner
 def boolean(text: Octets, at: int, end: int) -> int:
-    """Parse a boolean of an XML publication: 1 for `1` and `true`, 0 for `0` and `false`, or `NOT_BOOLEAN`."""
+    """Parse an XML publication's boolean: `1`, `true` give 1, `0`, `false` 0, others NOT_BOOLEAN."""
     at = blank_until(text, at, end)
     while end > at and is_blank(text[end - 1]):
         end -= 1

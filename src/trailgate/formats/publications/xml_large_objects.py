@@ -1,4 +1,4 @@
-"""Join large objects, which XML publications send in separate `lob` messages, and insert them into their rows.
+"""Join large objects, which XML publications send in `lob` messages, and insert them into rows.
 
 A `lob` message contains a part of one value. Its rowNum and colName name the row and the column.
 The row belongs to the transaction of the last preceding message with rows. IBM's documentation
@@ -431,7 +431,7 @@ def _awaiting(messages: MessageBatch) -> Mask:
 
 
 def _envelope_of(messages: MessageBatch, number: int) -> bytes | None:
-    """Return the attributes of an XML publication's `trans` or `rowOp` element, or None if it has neither."""
+    """Return the attributes of an XML publication's `trans` or `rowOp`, or None if it has neither."""
     start, end = int(messages.starts[number]), int(messages.ends[number])
     whole = memoryview(messages.data)
     envelope = _OF_ROWS.search(whole[start : min(end, start + _HEAD)])

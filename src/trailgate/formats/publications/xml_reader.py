@@ -135,7 +135,7 @@ class _Found:
         self._add(int(self.message[row]), int(self.start[row]), problem, hint)
 
     def _check_counts(self) -> None:
-        """Add errors to trans and rowOp messages without rows, and to rowOp messages with several rows."""
+        """Add errors to trans and rowOp messages without rows, and rowOp messages with several rows."""
         envelopes = self.envelopes
         # The number of rows in each envelope: `around` is the envelope of each row.
         count = np.bincount(self.around, minlength=len(envelopes.message))

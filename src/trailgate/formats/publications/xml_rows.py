@@ -201,7 +201,7 @@ class XmlPublicationRecords(MessageRecords):
         return self.seen
 
     def messages_without(self) -> Longs:
-        """Return no messages: XML publications without rows are bad, or change no row, such as heartbeats."""
+        """Return no messages: XML publications without rows are bad or change no row (heartbeats)."""
         return np.zeros(0, np.int64)
 
     def text(self, name: str) -> pa.Array:
@@ -251,7 +251,7 @@ class XmlPublicationGroup(CellGroup[XmlPublicationRecords]):
     """XML publication rows of one table and type."""
 
     def place_values(self, sides: tuple[int, int]) -> PlacedCells:
-        """Return the byte spans of XML publication values, one image and in it one column after the other.
+        """Return the byte spans of XML publication values, column by column, image by image.
 
         `sides` are the images: (0, 1) the before image, (1, 2) the after image, (0, 2) both.
 

@@ -228,7 +228,7 @@ def _of_one(block: ChangeBlock, i: int, column: _Written) -> Iterator[RowPiece]:
 
 
 def _of_update(block: ChangeBlock, i: int, column: _Written) -> Iterator[RowPiece]:
-    """Yield the two template pieces of a column in XML update rows, for the before and the after value."""
+    """Yield a column's two template pieces in XML update rows: the before and the after value."""
     before, after, rows = block.before[i], block.after[i], len(block)
     _check_key(block, i, after)
     old, new = _states(before, rows), _states(after, rows)
@@ -465,7 +465,7 @@ class ExtraMessages:
         return WrittenMessages(bodies, np.repeat(messages.order, len(bodies)))
 
     def _schemas(self, blocks: Sequence[ChangeBlock], message: Longs) -> dict[int, list[bytes]]:
-        """Return for each XML publication the schema messages to write before it, for new or changed tables."""
+        """Return the schema messages to write before each XML publication (new or changed tables)."""
         found: dict[int, list[bytes]] = {}
         if not self.options.schemas:
             return found
@@ -626,7 +626,7 @@ class _Batch:
         self.number = self._numbers()
 
     def _numbers(self) -> Longs:
-        """Return the rowNum of each operation for XML publications: its ordinal in its transaction, from 1."""
+        """Return each operation's rowNum in XML publications: its ordinal in its transaction, from 1."""
         rows = np.arange(self.batch.rows)
         begin = find_begin_rows(self.begins)
         found: Longs = np.where(begin >= 0, rows - begin, rows + self.writer._count) + 1  # noqa: SLF001  the batch's own writer

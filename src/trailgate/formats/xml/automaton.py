@@ -338,7 +338,7 @@ class _Actions:
     def _value_around(
         self, rule: XmlRule, placed: _Placed, name: str, path: RulePath, around: tuple[Pattern, ...]
     ) -> None:
-        """Add the actions for a value found from an element around the rule's element (see `AnchoredValue`).
+        """Add the actions for a value found from outside the rule's element (see `AnchoredValue`).
 
         `around` are the patterns of that element.
         """
@@ -446,7 +446,7 @@ class _Actions:
         return *row[:FIELD], self.field(kind, slot), *row[FIELD + 1 :]
 
     def attribute(self, name: PathName) -> int:
-        """Return the number of an XML attribute name, from 1, with its namespace in the bits above `SPACE`."""
+        """Return an XML attribute name's number, from 1, with its namespace in the bits above `SPACE`."""
         number = self.attributes.setdefault(name.local, len(self.attributes) + 1)
         return number + (self.space(name) << SPACE)
 

@@ -5,7 +5,8 @@ Anything malformed or unsafe is an error.
 Nothing outside a document is read, and only XML's five entities are expanded. A document type
 (DOCTYPE) is an error before anything in it takes effect.
 
-Documents are converted to UTF-8 first (`encodings.py`). Documents that are too large for memory are checked in chunks (`check_document`).
+Documents are converted to UTF-8 first (`encodings.py`). Documents that are too large for memory
+are checked in chunks (`check_document`).
 """
 
 from __future__ import annotations

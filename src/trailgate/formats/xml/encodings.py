@@ -46,7 +46,8 @@ _MARKS: Final = (
 _DECLARATION: Final = re.compile(
     rb"<\?xml\s[^>]*?encoding\s*=\s*(?:\"([A-Za-z][\w.\-]*)\"|'([A-Za-z][\w.\-]*)')"
 )
-# <?xml version="1.0" encoding="UTF-8" standalone="yes"?>: the form of XML 1.0, 2.8, with no other attributes
+# <?xml version="1.0" encoding="UTF-8" standalone="yes"?>: the form of XML 1.0, 2.8,
+# with no other attributes
 DECLARATION: Final = re.compile(
     rb"<\?xml\s+version\s*=\s*(?:\"[\w.\-]+\"|'[\w.\-]+')"
     rb"(?:\s+encoding\s*=\s*(?:\"([A-Za-z][\w.\-]*)\"|'([A-Za-z][\w.\-]*)'))?"
@@ -108,7 +109,7 @@ def is_known(encoding: str) -> bool:
 
 
 class EncodingCheck:
-    """Detects, chunk by chunk, whether an XML document that declares another encoding is actually UTF-8."""
+    """Detects, by chunks, whether an XML document that declares another encoding is really UTF-8."""
 
     def __init__(self, encoding: str, head: bytes, given: str = DECLARED) -> None:
         self.encoding, self.first = encoding, b""
@@ -212,7 +213,7 @@ def _after(place: tuple[int, int], text: str) -> tuple[int, int]:
 
 
 def with_last(chunks: Iterable[bytes]) -> Iterator[tuple[bytes, bool]]:
-    """Yield the chunks of an XML document (at least one), each with a flag that is true for the last one."""
+    """Yield the chunks of an XML document (at least one), with a flag that is true for the last."""
     before = b""
     first = True
     for chunk in chunks:

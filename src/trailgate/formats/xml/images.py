@@ -67,7 +67,7 @@ class CellColumns:
         self.column = self._columns_of_cells()
 
     def of_all(self) -> Longs:
-        """Return the column of every XML cell of the batch, or -1 for cells of operations in other groups."""
+        """Return the column of each XML cell of the batch, or -1 for operations in other groups."""
         columns = np.full(len(self.group.records.matches.operation), UNNAMED)
         columns[self.cells] = self.column
         return columns
@@ -382,7 +382,7 @@ class _XmlGroup(CellGroup[XmlRecords]):
         return self.records.matches
 
     def place_values(self, plan: Longs, sides: tuple[int, int], *, indexed: bool) -> PlacedCells:
-        """Return the byte spans of XML operations' values, one image and in it one column after the other.
+        """Return the byte spans of XML operations' values, column by column, image by image.
 
         `plan` has a row for each rule (see `place_columns`). `sides` are the images: (0, 1) the
         before image, (1, 2) the after image, (0, 2) both. With `indexed`, rules number columns.

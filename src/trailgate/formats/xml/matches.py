@@ -1,4 +1,4 @@
-"""The matches of XML rules in a batch of messages: a row of integers per match, with spans of its values.
+"""The matches of XML rules in a batch: a row of integers per match, with spans of its values.
 
 All spans refer to one buffer. The compiled scanner and the tree matcher return the same
 `RuleMatches`.
@@ -192,7 +192,7 @@ def _concatenate(first: MatchRecords, second: MatchRecords, size: int) -> MatchR
 
 
 def cell_bounds(operation: Longs, operations: int) -> Longs:
-    """Return the bounds of each XML operation's cells: operation i has the cells `bounds[i]` to `bounds[i + 1]`.
+    """Return the bounds of XML operations' cells: operation i has `bounds[i]` to `bounds[i + 1]`.
 
     `operation` is each cell's operation, ascending. Example: the cells of operations 0, 0, 2 of
     three have the bounds 0, 2, 2, 3.

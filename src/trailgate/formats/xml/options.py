@@ -120,7 +120,7 @@ def xml_options(properties: Properties) -> XmlOptions:
 
 
 def _by_position(rule: XmlRule) -> XmlRule:
-    """Return a copy of an XML rule and its subrules in which `$jmsid` values are replaced by generated ones."""
+    """Return an XML rule and its subrules with `$jmsid` values replaced by generated ones."""
     pairs = (
         (name, ValueSource(_POSITIONS[name]) if value == _MESSAGE_ID else value)
         for name, value in rule.values.pairs
@@ -138,7 +138,7 @@ def _letters(name: str) -> Lookup[bytes, str]:
 
 
 def _has_bounds(rules: tuple[XmlRule, ...]) -> bool:
-    """Return whether an XML message may have several transactions, because a transaction rule has a path."""
+    """Return whether an XML message may have several transactions: a transaction rule has a path."""
     return any(rule.type is RuleType.TRANSACTION and rule.match is not None for rule in rules)
 
 
@@ -153,7 +153,7 @@ def _chains(rules: tuple[XmlRule, ...], above: Chain) -> Iterator[Chain]:
 
 
 class _Sources:
-    """Decides from which source all XML operations get each metadata value, such as the transaction id."""
+    """Decides from which source XML operations get each metadata value, such as the transaction id."""
 
     def __init__(self, properties: Properties, chains: tuple[Chain, ...]) -> None:
         self.properties, self.chains = properties, chains

@@ -172,7 +172,7 @@ class XmlFormat(MessageFormat[XmlRecords]):
         return XmlRecords.of(messages, self.options, matches, self._values, seen)
 
     def warnings(self, notes: frozenset[str]) -> frozenset[str]:
-        """Replace a run's notes about XML rules by warnings: rules that never matched, paths without values."""
+        """Replace notes about XML rules by warnings: rules that never matched, paths without values."""
         return self._coverage.warnings(notes)
 
     def warnings_of_part(self, notes: frozenset[str]) -> frozenset[str]:

@@ -221,13 +221,13 @@ class XmlRecords(MessageRecords):
         return words
 
     def cell_bounds(self) -> Longs:
-        """Return the index of each XML operation's first cell, and finally the end of the last one's cells."""
+        """Return the index of each XML operation's first cell, and last the end of all cells."""
         if self.kept.bounds is None:
             self.kept.bounds = cell_bounds(self.matches.operation, len(self.message))
         return self.kept.bounds
 
     def shared(self, name: str) -> tuple[pa.Array, Longs] | None:
-        """Return a property's values in the records around XML operations, and each operation's index into them.
+        """Return a property's values around XML operations, and each operation's index into them.
 
         Returns None unless rules set the property on exactly one level around the operations,
         always by a path, and all operations are inside a record of this level.
@@ -272,7 +272,7 @@ class XmlRecords(MessageRecords):
         return np.isin(self._resolve(name)[1], mine) if mine else None
 
     def _resolve(self, name: str) -> tuple[pa.Array, Longs]:
-        """Return each XML operation's value of a property, and the number of the rule that supplies it."""
+        """Return each XML operation's value of a property, and the number of the supplying rule."""
         (values, rule), *above = self._levels(name)
         # Outer levels fill in what inner ones lack.
         for others, their_rule in above:
@@ -378,7 +378,7 @@ class XmlRecords(MessageRecords):
     def _letter_codes(
         self, name: str, codes: Longs, found: list[str], deciding: Longs
     ) -> tuple[Longs, list[str | None]]:
-        """Return the letter of each XML operation's type or indicator as an index into the list of letters.
+        """Return each XML operation's type or indicator as an index into the list of letters.
 
         `found[codes[i]]` is the code of operation i, and `deciding[i]` the number of the rule that
         supplies it. An unknown code has the letter None.
@@ -424,7 +424,7 @@ class XmlRecords(MessageRecords):
         )
 
     def _begins(self) -> Mask:
-        """Return a mask of the XML operations that begin another transaction or message than the one before."""
+        """Return a mask of the XML operations that begin another transaction or message."""
         begins = np.ones(len(self.message), bool)
         transaction = self.matches.transaction
         begins[1:] = (self.message[1:] != self.message[:-1]) | (transaction[1:] != transaction[:-1])

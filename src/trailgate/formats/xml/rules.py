@@ -186,7 +186,7 @@ class PathPredicate:
 
 @dataclass(frozen=True, slots=True)
 class PathStep:
-    """One step of an XML rule's path: elements directly below the previous element, or `anywhere` below it."""
+    """One step of an XML rule's path: elements directly below the previous one, or `anywhere` below."""
 
     name: PathName
     anywhere: bool = False
@@ -626,7 +626,7 @@ class _RuleReader:
         what: str,
         kinds: Iterable[tuple[str, str]],
     ) -> Lookup[bytes, str]:
-        """Build the lookup of an XML rule from codes in messages to letters of operation types or indicators.
+        """Build an XML rule's lookup from codes in messages to letters of operation types or indicators.
 
         `what` is "optype" or "txind". `kinds` are words and their letters, such as ("insert", "I").
         Raises OptionError if two codes are equal.

@@ -126,7 +126,7 @@ class ScanArrays(WorkArrays):
         return cls(*(np.empty(size, np.int64) for size in sizes))
 
     def enlarge(self) -> ScanArrays:
-        """Return an XML scan's arrays with room for twice as many pieces of text and namespace prefixes."""
+        """Return an XML scan's arrays with twice the room for pieces of text and namespace prefixes."""
         return self._replace(pieces=np.tile(self.pieces, 2), scopes=np.tile(self.scopes, 2))
 
 

@@ -122,7 +122,7 @@ def _paths(rule: XmlRule) -> Iterator[tuple[str, RulePath]]:
 
 
 def _check_outside(name: str, path: RulePath) -> None:
-    """Raise NotCuttableError if an XML path that leads out of the top element needs more than start tags."""
+    """Raise NotCuttableError if an XML path out of the top element needs more than start tags."""
     root_alone = path.absolute and len(path.steps) == 1 and not path.steps[0].anywhere
     if path.steps and not (root_alone and not _counts(path.steps[0])):
         raise NotCuttableError(f"{name} is found beside the element of the rule at the top")
@@ -227,7 +227,7 @@ class _Cutting:
             self._check_length()
 
     def _chunks(self) -> Iterator[tuple[bytes, bool]]:
-        """Yield the XML message as UTF-8, at least `wanted` bytes at a time, with a flag for the last chunk."""
+        """Yield the XML message as UTF-8 in chunks of at least `wanted` bytes, with a flag for the last."""
         parts, size = list[bytes](), 0
         for data, last in with_last(utf8_of(self.chunks(), self.encoding)):
             parts.append(data)
@@ -285,7 +285,7 @@ class _Cutting:
             self._refuse()
 
     def _set_text(self, *parts: Octets) -> None:
-        """Set the text of the XML message to the joined parts, followed by the literals and working space."""
+        """Set the text of the XML message to the joined parts, then the literals and working space."""
         literals = np.frombuffer(self.automaton.literals, np.uint8)
         size = sum(map(len, parts))
         fixed = size + SPARE + len(literals)

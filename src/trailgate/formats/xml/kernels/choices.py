@@ -1,4 +1,4 @@
-"""Choose the XML scanner's next state for elements with predicates, such as `order[@type='new']` or `order[2]`.
+"""Choose the XML scanner's next state for elements with predicates, such as `order[2]`.
 
 Predicates compare an attribute, the element's position, or its text. Text is known only at the end
 tag, so the kernel looks ahead over the element's content (`element_text`), and the main scan reads

@@ -143,7 +143,7 @@ def find_cuts(
 
 @inner
 def write_cut(at: int, depth: int, frames: Longs, now: Longs, cuts: Longs) -> None:
-    """Write an offset to cut an XML message at, and the start tags of the elements that are open there."""
+    """Write an offset to cut an XML message at, and the start tags of the elements open there."""
     place = now[CUT_WRITTEN]
     cuts[place], cuts[place + 1] = at, depth
     place += CUT

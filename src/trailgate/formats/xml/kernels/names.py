@@ -233,7 +233,7 @@ class WorkArrays(NamedTuple):
 
 
 class MessageArrays(NamedTuple):
-    """A batch of XML messages: message i is `text[starts[i] : ends[i]]`, and decoded values follow them."""
+    """A batch of XML messages: message i is `text[starts[i] : ends[i]]`; decoded values follow."""
 
     text: Octets
     starts: Longs

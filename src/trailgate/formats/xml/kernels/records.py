@@ -1,4 +1,4 @@
-"""Execute the actions of the XML scanner: open records of rule matches, and store their values' spans."""
+"""Execute the XML scanner's actions: open records of rule matches, and store their values' spans."""
 
 from __future__ import annotations
 

@@ -136,7 +136,7 @@ def value_end(text: Octets, at: int, end: int) -> tuple[int, int]:
 
 @inner
 def read_reference(text: Octets, at: int, end: int) -> tuple[int, int]:
-    """Return the length and the character of an XML reference that begins at an `&`; length 0 if it is not one."""
+    """Return the length and the character of an XML reference at an `&`; length 0 if it is none."""
     if at + 3 >= end:
         return 0, 0
     # `&#`
@@ -163,7 +163,7 @@ def read_reference(text: Octets, at: int, end: int) -> tuple[int, int]:
 
 @inner
 def number_reference(text: Octets, at: int, end: int) -> tuple[int, int]:
-    """Return the length and the character of an XML reference such as `&#10;` or `&#xA;`; length 0 if it is not one.
+    """Return the length and the character of an XML reference such as `&#10;`; length 0 if it is none.
 
     Only characters allowed in XML are accepted. The number is capped at 0x110000, which is
     above all characters, so it cannot overflow.

@@ -1,4 +1,4 @@
-"""Read XML tags with their attributes and namespaces, and the comments and CDATA sections between them."""
+"""Read XML tags with attributes and namespaces, and comments and CDATA sections between them."""
 
 from __future__ import annotations
 
@@ -331,7 +331,7 @@ def instruction_end(
     end: int,
     names: NameArrays,
 ) -> int:
-    """Return the offset after an XML processing instruction that begins at `<?`, `REFUSED` or `MANY_NAMES`.
+    """Return the offset after an XML processing instruction `<?...?>`, `REFUSED` or `MANY_NAMES`.
 
     Its name must not have a prefix or be "xml" in any case.
     """
