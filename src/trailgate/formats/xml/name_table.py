@@ -1,6 +1,6 @@
 """The table of names of the XML scanner, which grows and can be copied.
 
-`kernels/names.py` has its layout.
+`formats/xml/kernels/names.py` describes its layout.
 """
 
 from __future__ import annotations
