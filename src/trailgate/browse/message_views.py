@@ -243,10 +243,10 @@ def _fixed_width(
             if start + begin >= end:
                 break
             # Offsets of layouts are in characters or in bytes; `units` converts them to bytes.
-            first, last = units.byte(np.array([start + begin, min(start + stop, end)])).tolist()
+            first, last = units.to_bytes(np.array([start + begin, min(start + stop, end)])).tolist()
             text = _text(whole[first:last], page)
             own.append(FieldView(begin=first, end=last, name=name, role=role, text=text, type=kind))
-        first, last = units.byte(np.array([start, end])).tolist()
+        first, last = units.to_bytes(np.array([start, end])).tolist()
         name = "" if layout is None else layout.name
         ordered = tuple(sorted(own, key=lambda one: one.begin))
         shown.append(MessageRecordView(row + 1, name, ordered, first, last))

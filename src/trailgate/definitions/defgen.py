@@ -140,7 +140,10 @@ class DefgenLine:
         return DefgenWord(text, self.number, self.text.find(text) + 1, text)
 
     def after(self, label: str) -> DefgenWord | None:
-        """Return the text after a label (case-insensitive), or None if the line has a different label."""
+        """Return the text after a label of a Defgen line, or None if the line has a different label.
+
+        The case of the label is ignored.
+        """
         whole = self.whole
         if whole.text[: len(label)].casefold() != label.casefold():
             return None
@@ -168,7 +171,10 @@ class DefgenLine:
 
 @dataclass(frozen=True, slots=True)
 class DefgenText:
-    """A Defgen file as text: its version ("" before 11.2), its encoding, and Python's codec for it."""
+    """A Defgen file as text: its version ("" before 11.2), its encoding, and Python's codec for it.
+
+    ``lines`` are the lines without comments, and ``end`` is the number of the file's last line.
+    """
 
     version: str
     encoding: str
@@ -178,7 +184,7 @@ class DefgenText:
 
 
 def python_codec(name: str) -> str | None:
-    """Return Python's codec for a Java, ICU or IANA encoding name, or None if there is none."""
+    """Return Python's codec for the encoding name of a Defgen file (Java, ICU or IANA), or None."""
     if not _ENCODING_NAME.fullmatch(name):
         return None
     wanted = _CODECS.get(name.casefold(), name)
@@ -218,7 +224,10 @@ def read_text(data: bytes) -> DefgenText:
 
 
 def _line_one(line: str) -> tuple[str, str]:
-    """Return the version and encoding that the first line states."""
+    """Return the version and encoding that the first line of a Defgen file states.
+
+    A file before 11.2 has no such line: its version is "", its encoding UTF-8.
+    """
     if not line.startswith("*+-"):
         return "", DEFAULT_ENCODING
     match = _LINE_ONE.fullmatch(line)
@@ -230,7 +239,7 @@ def _line_one(line: str) -> tuple[str, str]:
 
 
 def _decode(data: bytes, codec: str) -> str:
-    """Decode the file. Raises DefinitionError with the position of the first wrong byte."""
+    """Decode a Defgen file. Raises DefinitionError with the position of the first wrong byte."""
     try:
         return data.decode(codec)
     except UnicodeError as error:
@@ -248,7 +257,11 @@ def _decode(data: bytes, codec: str) -> str:
 
 
 class ColumnAttribute(NamedTuple):
-    """One attribute of a column in a Defgen file: its position, label, field of ``Column``, default, and minimum and maximum."""
+    """One attribute of a column in a Defgen file, such as the external length, which is attribute 3.
+
+    ``field`` is its field of ``Column``; ``least`` and ``greatest`` limit its value, and ``width``
+    is the minimum number of characters with which it is written.
+    """
 
     position: int
     label: str
@@ -366,7 +379,7 @@ class LayoutFault(NamedTuple):
 def lay_out_columns(
     columns: Iterable[Column], *, rounded: bool = True
 ) -> tuple[tuple[Column, ...], int]:
-    """Compute the lengths and fetch offsets of the columns, and the record length.
+    """Compute the lengths and fetch offsets of columns by Defgen's formula, and the record length.
 
     capture properties §9.2: "each column occupies 2 (null indicator) + 2 (length, only for type 64)
     + internal length + 1, rounded up to an even number; the next column starts there and the total
@@ -382,7 +395,7 @@ def lay_out_columns(
 
 
 def _offsets(columns: Iterable[Column], *, rounded: bool) -> list[int]:
-    """Return the fetch offset of each column, and finally the record length."""
+    """Compute each column's fetch offset by Defgen's formula, and finally the record length."""
     offsets = [0]
     for column in columns:
         size = _NULL_INDICATOR + _internal_length(column) + _TERMINATOR
@@ -396,7 +409,7 @@ def _internal_length(column: Column) -> int:
 
 
 def complete_column(column: Column) -> Column:
-    """Fill in a column's lengths and datetime range if they are zero.
+    """Fill in a column's lengths and datetime range as Defgen would, if they are zero.
 
     capture properties §9.2, attributes 9 to 13. Raises DefinitionError if the type is unknown.
     """
@@ -442,7 +455,7 @@ def find_layout_fault(table: Table) -> LayoutFault | None:
 
 
 def _fault(table: Table, *, rounded: bool) -> LayoutFault | None:
-    """Return the first deviation from the formula with or without rounding, or None."""
+    """Return a Defgen table's first deviation from the formula with or without rounding, or None."""
     *offsets, record_length = _offsets(table.columns, rounded=rounded)
     for index, (column, offset) in enumerate(zip(table.columns, offsets, strict=True)):
         if column.fetch_offset != offset:
@@ -454,7 +467,7 @@ def _fault(table: Table, *, rounded: bool) -> LayoutFault | None:
 
 @dataclass(slots=True)
 class _Cursor:
-    """The lines of a file, and the index of the next one."""
+    """The lines of a Defgen file, and the index of the next one to read."""
 
     text: DefgenText
     at: int = 0
@@ -517,7 +530,7 @@ def _read(data: bytes) -> Definitions:
 
 
 def _read_database(cursor: _Cursor) -> DatabaseLines:
-    """Read the lines about the database, up to the first table."""
+    """Read the lines of a Defgen file about the database, up to the first table."""
     values: dict[str, str] = {}
     while (line := cursor.peek()) is not None and line.after(_TABLE) is None:
         matches = [(key, word) for label, key in _DATABASE_LINES if (word := line.after(label))]
@@ -535,7 +548,7 @@ def _read_database(cursor: _Cursor) -> DatabaseLines:
 
 
 def _read_table(cursor: _Cursor, name_word: DefgenWord) -> Table:
-    """Read one table, up to its last line."""
+    """Read one table of a Defgen file, up to its last line ("End of definition")."""
     codec = cursor.text.codec
     name = _table_name(name_word, codec)
     try:
@@ -556,7 +569,10 @@ def _read_table(cursor: _Cursor, name_word: DefgenWord) -> Table:
 
 
 def _table_name(word: DefgenWord, codec: str) -> str:
-    """Return the table's name, normalized by ``normalize_table_name``. Raises DefinitionError if it is not one."""
+    """Return the table name in a Defgen line, normalized by ``normalize_table_name``.
+
+    Raises DefinitionError if it is not one.
+    """
     if not split_table_name(word.text) or CONTROL.search(word.text):
         raise word.error("expected a table name such as SCHEMA.TABLE", codec)
     return normalize_table_name(word.text)
@@ -604,9 +620,10 @@ def write_sourcedefs(definitions: Definitions) -> bytes:
 
 
 def _version(stated: str, tables: list[Table]) -> str:
-    """Return the version to write, which is ``stated`` if it has all attributes that the columns need.
+    """Return the version of a written Defgen file.
 
-    Raises EncodeError if ``stated`` is not a known version.
+    It is ``stated``, or a later one if that lacks attributes that the columns need. Raises
+    EncodeError if ``stated`` is not a known version.
     """
     if stated not in VERSIONS:
         raise EncodeError(f"unknown Defgen version {stated!r}")

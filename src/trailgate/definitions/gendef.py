@@ -36,7 +36,7 @@ GENERATED: Final = DatabaseLines(
 
 
 def table_of_layout(layout: CopybookLayout, name: str | None = None) -> Table:
-    """Return the table definition that gendef generates for a record."""
+    """Return the table definition that gendef generates for a record of a copybook."""
     columns = tuple(column_of(column) for column in flat_columns(layout))
     return complete_table(Table(name or layout.name, columns))
 
@@ -74,7 +74,7 @@ def _number(number: NumberFormat) -> Column:
 
 
 def _date_length(form: str, field: CopybookField) -> int:
-    """Return the number of characters of a date in the trail.
+    """Return the number of characters that a date field of a copybook has in the trail.
 
     A fraction has as many digits as fit in the field, but at most nine: "FFF depending on the size
     of the field".
@@ -92,9 +92,10 @@ def _date_length(form: str, field: CopybookField) -> int:
 
 
 def format_definitions(definitions: Definitions) -> bytes:
-    """Format the definitions of copybooks as a file.
+    """Format the table definitions of copybooks as a Defgen file.
 
-    The database lines of an existing definitions file are kept.
+    If the definitions have database lines of a Defgen file, these are kept. Otherwise they are
+    those of ``GENERATED``.
     """
     given = definitions.database
     database = given if given.version else replace(GENERATED, time_zone=given.time_zone)

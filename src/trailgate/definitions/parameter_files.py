@@ -31,8 +31,9 @@ class ParameterStatement:
     """One statement of a parameter file, and the line on which it starts.
 
     ``text`` has the keyword and the ``;`` at the end; the ``&`` at the end of a continued line is
-    removed. ``source`` is the file of an OBEY or INCLUDE, or "" for the parameter file itself.
-    ``ansi_quotes``: literals are in single quotes, names in double quotes.
+    removed. ``source`` is the file of an OBEY or INCLUDE, or "" for the parameter file itself. With
+    ``ansi_quotes`` (USEANSISQLQUOTES, the default), literals are in single quotes and names in
+    double quotes.
     """
 
     line: int
@@ -42,17 +43,20 @@ class ParameterStatement:
 
     @property
     def keyword(self) -> str:
-        """The parameter's name in upper case."""
+        """The first word of the parameter statement in upper case, such as MAP."""
         return re.split(r"[\s,;(]", self.text, maxsplit=1)[0].upper()
 
     @property
     def rest(self) -> str:
-        """The text after the parameter's name."""
+        """The text after the keyword of the parameter statement, without the ``;`` at the end."""
         return self.text[len(self.keyword) :].rstrip("; \t").lstrip(", \t")
 
     @property
     def end(self) -> int | None:
-        """The offset in ``text`` at which the parameter ends, or None if it continues on the next line."""
+        """The offset in ``text`` at which the parameter statement ends.
+
+        It is None if the statement continues on the next line.
+        """
         if self.keyword in ENDED_BY_SEMICOLON:
             mark = _first_mark(_SEMICOLON, self.text)
             return None if mark is None else mark + 1
@@ -68,12 +72,15 @@ class ParameterStatement:
         return OptionError(problem, where=where, hint=hint)
 
     def place(self, error: OptionError, field: str | None = None) -> OptionError:
-        """Add the statement's position to an error that has no position yet."""
+        """Add the file, line and keyword of this parameter statement to an error, and return the error.
+
+        What the error already states is kept. ``field`` replaces the keyword.
+        """
         error.with_place(source=self.source or None, line=self.line, field=field or self.keyword)
         return error
 
-    def first(self, what: str, text: str | None = None) -> tuple[str, str]:
-        """Return the first word of ``text`` (with its quotes), and the text after it.
+    def first_word(self, what: str, text: str | None = None) -> tuple[str, str]:
+        """Return the first word of a parameter statement's text (with its quotes), and the text after it.
 
         ``text`` is a part of the statement, or by default the text after its keyword. If it is empty,
         raises OptionError, which states that ``what`` was expected.
@@ -84,7 +91,10 @@ class ParameterStatement:
         return match.group(1), match.group(2).strip()
 
     def clauses(self, text: str) -> Iterator[StatementClause]:
-        """Yield the clauses of a part of the statement. A clause is a word, which may have parentheses."""
+        """Yield the clauses in a part of the parameter statement, such as ``COLMAP (...)``.
+
+        A clause is a word, which may have parentheses. Raises OptionError for anything else.
+        """
         at = 0
         while text[at:].strip(" \t,"):
             match = _CLAUSE.match(text, at)
@@ -162,18 +172,21 @@ def unquote(word: str) -> str:
 
 
 def _is_comment(line: str, *, inside: bool = False) -> bool:
-    """Return True if a line is a COMMENT. Inside a statement, ``comment = note`` is a column instead."""
+    """Return True if a line of a parameter file is a COMMENT.
+
+    Inside a statement, ``comment = note`` is a column instead.
+    """
     match = re.match(r"COMMENT\b\s*([=,)]?)", line, re.IGNORECASE)
     return match is not None and not (inside and match[1])
 
 
 def _first_mark(pattern: re.Pattern[str], text: str) -> int | None:
-    """Return the offset of the pattern's first match outside quotes, or None."""
+    """Return the offset of a pattern's first match outside quotes in a parameter file's text, or None."""
     return next((match.start(1) for match in pattern.finditer(text) if match.group(1)), None)
 
 
 def _closing(text: str, at: int) -> int | None:
-    """Return the offset of the parenthesis that closes the parenthesis at ``at``, or None."""
+    """Return where the parenthesis at ``at`` of a parameter statement is closed, or None."""
     depth = 0
     for match in _PARENTHESIS.finditer(text, at):
         if match.group(1):

@@ -68,14 +68,21 @@ def expand_macros(text: str, read: ReadFile | None = None) -> Iterator[Parameter
 
 @dataclass(slots=True)
 class _Lines:
-    """The state of reading the lines: the macros, and the character with which their names start."""
+    """Reads the lines of a parameter file, and executes MACRO, MACROCHAR, OBEY and INCLUDE.
+
+    ``macros`` are the macros defined so far, and ``sign`` is the character with which their names
+    start.
+    """
 
     read: ReadFile | None
     sign: str = "#"
     macros: dict[str, Macro] = field(default_factory=dict)
 
     def of_text(self, text: str, source: str, opened: tuple[str, ...]) -> Iterator[ParameterLine]:
-        """Yield the lines of a file. ``opened`` are the files that include it, outermost first."""
+        """Yield the lines of a parameter file's text with macros expanded.
+
+        ``opened`` are the files that include it, outermost first, and the file itself.
+        """
         lines = _plain_lines(text, source)
         continues = False  # a continuation line may start with INCLUDE, as a DDL option
         for line in lines:
@@ -104,7 +111,7 @@ class _Lines:
         self.sign = words[1]
 
     def _define(self, line: ParameterLine) -> None:
-        """Define a macro."""
+        """Define the macro of a MACRO statement, whose lines are joined in ``line``."""
         head = re.compile(_HEAD.format(sign=re.escape(self.sign)), re.IGNORECASE | re.DOTALL)
         match = head.match(line.text)
         if match is None:
@@ -122,7 +129,7 @@ class _Lines:
         self.macros[match[1].upper()] = Macro(names, body.strip())
 
     def _of_file(self, line: ParameterLine, opened: tuple[str, ...]) -> Iterator[ParameterLine]:
-        """Yield the lines of the file that OBEY or INCLUDE names."""
+        """Yield the lines of the parameter file that OBEY or INCLUDE names."""
         match = _FILE.fullmatch(line.text)
         if match is None or match[2]:
             raise line.error("expected one file name")
@@ -153,7 +160,7 @@ class _Lines:
     def _replace(
         self, line: ParameterLine, text: str, more: Iterator[ParameterLine], called: tuple[str, ...]
     ) -> str:
-        """Expand the macro calls in a text.
+        """Expand the macro calls in a text of a parameter file.
 
         ``line`` is the text's line, for errors, and ``more`` are the lines after it, on which a call
         may continue. ``called`` are the macros that are being expanded, innermost first: a call of one
@@ -192,7 +199,10 @@ class _Lines:
     def _with_values(
         self, line: ParameterLine, name: str, macro: Macro, values: tuple[str, ...]
     ) -> str:
-        """Return a macro's text with its parameters replaced by values."""
+        """Return a macro's text with its parameters replaced by the values of a call.
+
+        Raises OptionError if the number of values is wrong.
+        """
         if len(values) != len(macro.parameters):
             count = len(macro.parameters)
             wanted = count_noun(count, "value")
@@ -207,7 +217,7 @@ class _Lines:
 
 
 def _plain_lines(text: str, source: str) -> Iterator[ParameterLine]:
-    """Yield the lines of a file without comments and empty lines."""
+    """Yield the lines of a parameter file without comments and empty lines."""
     for number, raw in enumerate(text.removeprefix("\ufeff").split("\n"), 1):
         at = _first(_COMMENT, raw)
         line = (raw if at is None else raw[:at]).strip()
@@ -218,7 +228,7 @@ def _plain_lines(text: str, source: str) -> Iterator[ParameterLine]:
 def _until(
     lines: Iterator[ParameterLine], line: ParameterLine, mark: re.Pattern[str], due: str
 ) -> ParameterLine:
-    """Join a line with the following lines, up to a line that contains the mark.
+    """Join a line of a parameter file with the following lines, up to a line that contains the mark.
 
     ``due`` is the mark as text, for the error at the end of the file.
     """
@@ -229,7 +239,10 @@ def _until(
 
 
 def _next(lines: Iterator[ParameterLine], line: ParameterLine, due: str) -> ParameterLine:
-    """Return the next line. At the end of the file, raises OptionError, which states that ``due`` was expected."""
+    """Return the next line of a parameter file.
+
+    Raises OptionError at its end: ``due`` was expected.
+    """
     next_line = next(lines, None)
     if next_line is None:
         raise line.error(f"expected '{due}', found the end of the file")
@@ -237,12 +250,12 @@ def _next(lines: Iterator[ParameterLine], line: ParameterLine, due: str) -> Para
 
 
 def _first(pattern: re.Pattern[str], text: str) -> int | None:
-    """Return the offset of the pattern's first match outside quotes, or None."""
+    """Return the offset of a pattern's first match outside quotes in a parameter line, or None."""
     return next((match.start(1) for match in pattern.finditer(text) if match[1]), None)
 
 
 def _closing(text: str, at: int) -> int | None:
-    """Return the offset of the parenthesis that closes the parenthesis before ``at``, or None."""
+    """Return the offset at which the parenthesis before ``at``, of a macro call, is closed, or None."""
     depth = 1
     for match in _PARENTHESES.finditer(text, at):
         depth += {"(": 1, ")": -1}.get(match[1] or "", 0)
@@ -252,7 +265,7 @@ def _closing(text: str, at: int) -> int | None:
 
 
 def _arguments(text: str) -> tuple[str, ...]:
-    """Split the values of a call at its commas, except those in quotes or parentheses."""
+    """Split the values of a macro call at its commas, except commas in quotes or parentheses."""
     values, begin, depth = [], 0, 0
     for sign in _PARENTHESES.finditer(text):
         if sign[1] == "," and not depth:

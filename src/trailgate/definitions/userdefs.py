@@ -52,7 +52,11 @@ class PropertyLine(Protocol):
 
 @dataclass(slots=True)
 class _Layout:
-    """A table in the properties: the order of its columns, and their types."""
+    """A table defined in properties, while its properties are collected.
+
+    ``columns`` is the property that lists its columns, and ``types`` has the property of each
+    column's type, by the column's name in lower case.
+    """
 
     name: str
     columns: PropertyLine | None
@@ -60,7 +64,7 @@ class _Layout:
 
 
 def read_userdefs(properties: Iterable[PropertyLine], prefix: str = USERDEFS) -> tuple[Table, ...]:
-    """Return the tables that the properties define, in the order of their list.
+    """Read the tables that a properties file defines itself, in the order of their list.
 
     Other properties are ignored. The word ``key`` after a column's type marks it as a key; this is
     an extension, because no property for it is documented. Raises OptionError with line and
@@ -82,7 +86,10 @@ def read_userdefs(properties: Iterable[PropertyLine], prefix: str = USERDEFS) ->
 
 
 def _list(listing: PropertyLine) -> dict[Parts, _Layout]:
-    """Parse the list of tables. Returns a layout without columns for each, by its name in lower case."""
+    """Parse the property ``userdefs.tables``, the list of tables.
+
+    Returns for each table a layout without columns, by the parts of its name in lower case.
+    """
     layouts: dict[Parts, _Layout] = {}
     for name in _names(listing):
         if not _TABLE_NAME.fullmatch(name) or CONTROL.search(name):
@@ -95,10 +102,10 @@ def _list(listing: PropertyLine) -> dict[Parts, _Layout]:
 
 
 def _sort_in(entry: PropertyLine, layouts: Mapping[Parts, _Layout], prefix: str) -> None:
-    """Assign a property to its table.
+    """Add a userdefs property to the layout of its table.
 
     After the prefix, its name is that of the table, then a column or the word ``columns``: in
-    ``GG.ORDERS.ID`` the column is ID.
+    ``GG.ORDERS.ID`` the column is ID. Raises OptionError if the table is not listed.
     """
     written = _PART.findall(entry.written[len(prefix) :])
     parts = _parts(entry.written[len(prefix) :])
@@ -108,7 +115,7 @@ def _sort_in(entry: PropertyLine, layouts: Mapping[Parts, _Layout], prefix: str)
         hint = did_you_mean(table, known) or f"Name it in {prefix}{_TABLES}"
         raise _error(f"table {table} is not listed in {prefix}{_TABLES}", entry, hint)
     # In quotes, "columns" is a column of that name.
-    if written[-1].casefold() == _COLUMNS:  # in quotes it is a column of that name
+    if written[-1].casefold() == _COLUMNS:
         layout.columns = entry
         return
     column = parts[-1].casefold()
@@ -118,7 +125,10 @@ def _sort_in(entry: PropertyLine, layouts: Mapping[Parts, _Layout], prefix: str)
 
 
 def _table(layout: _Layout, listing: PropertyLine) -> Table:
-    """Build a table definition. Raises OptionError if a column has no type, or is not listed."""
+    """Build a table that a properties file defines itself.
+
+    Raises OptionError if a column has no type, or is not listed.
+    """
     columns: dict[str, Column] = {}
     for written in _names(listing):
         if not _PART.fullmatch(written) or CONTROL.search(written):

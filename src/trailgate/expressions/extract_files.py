@@ -423,7 +423,7 @@ def _value(
     def apply(draft: _Draft, statement: ParameterStatement) -> None:
         if not several:
             _once(statement, getattr(draft.parameters, member))
-        value, rest = statement.first(what)
+        value, rest = statement.first_word(what)
         (draft.add(member, unquote(value)) if several else draft.set(**{member: unquote(value)}))
         draft.refuse(statement, rest)
 
@@ -434,7 +434,7 @@ def _vam(draft: _Draft, statement: ParameterStatement) -> None:
     """Parse VAM: it contains the path of the properties file."""
     # VAM libggjava_vam.so, PARAMS (dirprm/jms.properties)
     _once(statement, draft.parameters.properties_path)
-    _, after = statement.first("a library")
+    _, after = statement.first_word("a library")
     match = _PARAMS.match(after)
     if match is None:
         # OGG-00172: "no PARAMS section"
@@ -444,7 +444,7 @@ def _vam(draft: _Draft, statement: ParameterStatement) -> None:
         items, closed, _ = items.partition(")")
         if not closed:
             raise statement.error("no closing parenthesis after PARAMS")
-    path, rest = statement.first("a properties file in PARAMS", items.strip())
+    path, rest = statement.first_word("a properties file in PARAMS", items.strip())
     if not unquote(path):
         raise statement.error("expected a properties file in PARAMS")
     draft.set(properties_path=unquote(path))
@@ -456,7 +456,7 @@ def _trail(draft: _Draft, statement: ParameterStatement) -> None:
     # EXTTRAIL dirdat/ot, FORMAT RELEASE 12.3, MEGABYTES 500
     hint = "A run writes one trail: use a separate parameter file for each"
     _once(statement, draft.parameters.trail, hint)
-    path, rest = statement.first("a trail")
+    path, rest = statement.first_word("a trail")
     draft.set(trail=unquote(path))
     while rest := rest.strip(" \t,"):
         matches = ((option, option.pattern.match(rest)) for option in OPTIONS)
@@ -487,7 +487,7 @@ def _exclude_all_of(levels: int) -> Callable[[_Draft, ParameterStatement], None]
     """Return a handler that excludes all tables of a schema (``levels`` 1) or catalog (2)."""
 
     def apply(draft: _Draft, statement: ParameterStatement) -> None:
-        name, rest = statement.first("a name")
+        name, rest = statement.first_word("a name")
         # SCHEMAEXCLUDE HR becomes HR.*, CATALOGEXCLUDE PDB becomes PDB.*.*
         more = ".*" * (3 - len(split_table_name(name)) if levels == 2 else 1)
         draft.add("excluded", name + more)
@@ -498,7 +498,7 @@ def _exclude_all_of(levels: int) -> Callable[[_Draft, ParameterStatement], None]
 
 def _sourcecatalog(draft: _Draft, statement: ParameterStatement) -> None:
     """Parse SOURCECATALOG: it sets the catalog of later tables whose names have only two parts."""
-    draft.catalog, rest = statement.first("a catalog")
+    draft.catalog, rest = statement.first_word("a catalog")
     draft.refuse(statement, rest)
 
 
@@ -508,7 +508,7 @@ def _obeyed_already(_: _Draft, __: ParameterStatement) -> None:
 
 def table_pattern(statement: ParameterStatement) -> tuple[str, str]:
     """Parse the table pattern at the start of a TABLE or MAP statement. Also returns the text after it."""
-    pattern, rest = statement.first("a table name")
+    pattern, rest = statement.first_word("a table name")
     parts = NAME_PART.findall(pattern)
     if ".".join(parts) != pattern or (len(parts) < 2 and pattern != "*"):
         raise statement.error(f"expected SCHEMA.TABLE after {statement.keyword}, found {pattern}")
@@ -552,7 +552,7 @@ def _word(name: str, words: Mapping[str, str]) -> Callable[[_Draft, ParameterSta
     """
 
     def apply(draft: _Draft, statement: ParameterStatement) -> None:
-        word, rest = statement.first(f"one of {', '.join(words)}")
+        word, rest = statement.first_word(f"one of {', '.join(words)}")
         if word.upper() not in words:
             raise statement.error(f"expected one of {', '.join(words)}, found {word}")
         draft.set(**{name: words[word.upper()]})
@@ -607,7 +607,7 @@ def _setenv(draft: _Draft, statement: ParameterStatement) -> None:
 
 
 def _recovery(draft: _Draft, statement: ParameterStatement) -> None:
-    word, rest = statement.first("APPENDMODE or OVERWRITEMODE")
+    word, rest = statement.first_word("APPENDMODE or OVERWRITEMODE")
     if word.upper() not in ("APPENDMODE", "OVERWRITEMODE"):
         raise statement.error(f"expected APPENDMODE or OVERWRITEMODE, found {word}")
     reason = "a run only publishes complete files, so there is nothing to overwrite or continue"

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trailgate.errors import DecodeError
-from trailgate.formats.json.images import from_base64, to_base64
+from trailgate.formats.json.base64_text import from_base64, to_base64
 
 
 @given(st.lists(st.none() | st.binary(max_size=20), max_size=6))

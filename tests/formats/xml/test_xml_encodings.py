@@ -7,7 +7,7 @@ import pytest
 from held_captures import xml_capture
 from trailgate.errors import DecodeError, OptionError
 from trailgate.formats.xml import reader as reading
-from trailgate.formats.xml.documents import utf8_of
+from trailgate.formats.xml.encodings import utf8_of
 from trailgate.messages.messages import messages_from
 
 RULES = """xml.rules=o

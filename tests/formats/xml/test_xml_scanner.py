@@ -215,7 +215,7 @@ def check(given: XmlOptions, bodies: list[bytes]) -> ScanResult:
     found = scanned(given, messages)
     taken = [number for number in range(len(bodies)) if number not in found.refused]
     assert all(readable(bodies[number], given.limits) for number in taken)
-    wanted, _ = XmlFormat(given).reader.general(messages, np.array(taken, np.int64))
+    wanted, _ = XmlFormat(given).reader.apply_general_engine(messages, np.array(taken, np.int64))
     assert operations(found.matches) == operations(wanted)
     assert rules_seen(found.matches) == rules_seen(wanted)
     return found
@@ -357,11 +357,15 @@ def test_a_message_with_too_many_names_is_an_error_of_its_own(
 ) -> None:
     names = "".join(f"<n{number}/>" for number in range(100_000))
     bodies = [f"<r>{names}</r>".encode(), b"<r><op/></r>"]
-    assert not check(options(RULES), bodies).crowded
+    assert not check(options(RULES), bodies).too_many_names
 
-    monkeypatch.setattr("trailgate.formats.xml.matches.MOST_GROWN", 1 << 16)
+    monkeypatch.setattr("trailgate.formats.xml.name_table.MOST_GROWN", 1 << 16)
     found = scanned(options(RULES), batch_of(bodies))
-    assert (found.refused.tolist(), found.crowded, found.matches.message.tolist()) == ([], [0], [1])
+    assert (found.refused.tolist(), found.too_many_names, found.matches.message.tolist()) == (
+        [],
+        [0],
+        [1],
+    )
     reader = XmlFormat(options(RULES)).reader
     with pytest.raises(BadMessagesError) as raised:
         reader.matches(batch_of(bodies))
@@ -410,7 +414,7 @@ def test_messages_of_all_encodings_give_operations_together(bodies: list[bytes])
     found = form.records(batch_of(bodies)).matches
 
     assert operations(found) == operations(
-        form.reader.general(batch_of(bodies), np.arange(len(bodies)))[0]
+        form.reader.apply_general_engine(batch_of(bodies), np.arange(len(bodies)))[0]
     )
 
 

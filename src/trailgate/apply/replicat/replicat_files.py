@@ -282,7 +282,7 @@ def _map(draft: _Draft, statement: ParameterStatement) -> None:
     keyword = _TARGET.match(rest)
     if keyword is None:
         raise statement.error("expected TARGET and a table name after the source's")
-    target, rest = statement.first("a table name after TARGET", rest[keyword.end() :])
+    target, rest = statement.first_word("a table name after TARGET", rest[keyword.end() :])
     if not split_table_name(target) or "?" in target:
         raise statement.error(f"expected SCHEMA.TABLE after TARGET, found {target}")
     ignored = "".join(one for one in OPERATIONS.values() if one in draft.not_taken)
@@ -438,7 +438,7 @@ def _value(member: str, what: str) -> Callable[[_Draft, ParameterStatement], Non
     """
 
     def apply(draft: _Draft, statement: ParameterStatement) -> None:
-        value, rest = statement.first(what)
+        value, rest = statement.first_word(what)
         draft.set_once(statement, **{member: unquote(value)})
         _nothing_more(draft, statement, rest)
 
@@ -454,7 +454,7 @@ def _exclude(draft: _Draft, statement: ParameterStatement) -> None:
 
 def _discardfile(draft: _Draft, statement: ParameterStatement) -> None:
     # DISCARDFILE ./dirrpt/r1.dsc, APPEND, MEGABYTES 100
-    path, rest = statement.first("a file")
+    path, rest = statement.first_word("a file")
     draft.set_once(statement, discards=unquote(path))
     for word in re.split(r"[\s,]+", rest.strip(" ,;")):
         if word and word.upper() not in DISCARD_OPTIONS and not word.isdigit():
@@ -552,7 +552,7 @@ def _toggle_mode(mode: str | None) -> Callable[[_Draft, ParameterStatement], Non
 
 def _sourcecatalog(draft: _Draft, statement: ParameterStatement) -> None:
     """Parse SOURCECATALOG: set the catalog of the following MAP statements whose source names none."""
-    draft.catalog, rest = statement.first("a catalog")
+    draft.catalog, rest = statement.first_word("a catalog")
     _nothing_more(draft, statement, rest)
 
 

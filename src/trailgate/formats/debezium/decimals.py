@@ -21,7 +21,8 @@ from trailgate.arrays import Octets
 from trailgate.columnar.digits import to_hex
 from trailgate.columnar.numbers import format_integers, parse_integers
 from trailgate.columnar.rows import convert_valid_rows, matrix_to_strings, row_error, text_view
-from trailgate.formats.json.images import JsonValues, from_base64
+from trailgate.formats.json.base64_text import from_base64
+from trailgate.formats.json.images import JsonValues
 from trailgate.formats.json.object_kernels import NO_NODE
 from trailgate.formats.json.scan_kernels import NUMBER, OBJECT, STRING
 
@@ -53,7 +54,10 @@ def decimal_strings(values: pa.BinaryArray, scale: int) -> pa.StringArray:
 
 
 def _small(values: pa.BinaryArray) -> np.ndarray[tuple[int], np.dtype[np.int64]] | None:
-    """Decode numbers of one to eight bytes. Returns None if a value has more bytes, or no bytes."""
+    """Decode Debezium's unscaled numbers of one to eight bytes.
+
+    Returns None if a value has more bytes, or no bytes.
+    """
     offsets = np.frombuffer(values.buffers()[1], np.int32)[values.offset :][: len(values) + 1]
     sizes = np.diff(offsets)
     if not len(sizes) or sizes.min() < 1 or sizes.max() > _WORD:
@@ -119,13 +123,13 @@ def variable_decimals(values: JsonValues) -> pa.Array:
 
 def bit_bytes(values: JsonValues) -> pa.Array:
     """Convert Debezium's bit strings to hex digits, the first byte first: the bytes 0B 01 are "0B01"."""
-    values.refuse_others(STRING)
+    values.require_types(STRING)
     return to_hex(from_base64(values.strings))
 
 
 def bit_numbers(values: JsonValues) -> pa.Array:
     """Convert Debezium's bit strings to decimal numbers."""
-    values.refuse_others(STRING)
+    values.require_types(STRING)
 
     def convert(dense: pa.Array) -> pa.Array:
         raw = _matrix(dense)
@@ -148,7 +152,7 @@ def bit_strings(length: int) -> Callable[[JsonValues], pa.Array]:
     """
 
     def decode(values: JsonValues) -> pa.Array:
-        values.refuse_others(STRING)
+        values.require_types(STRING)
         return convert_valid_rows(convert, from_base64(values.strings))
 
     def convert(dense: pa.Array) -> pa.Array:
@@ -171,7 +175,7 @@ def bit_strings(length: int) -> Callable[[JsonValues], pa.Array]:
 
 
 def _matrix(values: pa.BinaryArray) -> Octets:
-    """Return a matrix with the bytes of each value in a row, padded with zeros."""
+    """Return a matrix with the bytes of each bit string in a row, padded with zeros."""
     offsets, data = text_view(values)
     sizes = np.diff(offsets)
     raw = np.zeros((len(values), int(sizes.max(initial=0))), np.uint8)

@@ -55,9 +55,10 @@ class DebeziumOptions(MetadataOptions):
 
     `times`, `decimals` and `binary` state how the connector writes times, decimals and bytes. They
     are its settings `time.precision.mode`, `decimal.handling.mode` and `binary.handling.mode`, or
-    "" if unknown. Times and decimals matter only for messages without a schema.
-    With `rows`, messages are flattened rows from the transformation ExtractNewRecordState. Members
-    whose names begin with `prefix` are then metadata, not columns.
+    "" if unknown. Times and decimals matter only for messages without a schema. `placeholder` is
+    the value that the connector writes for columns that were not logged. With `rows`, messages are
+    flattened rows from the transformation ExtractNewRecordState. Members whose names begin with
+    `prefix` are then metadata, not columns.
     """
 
     times: str
@@ -69,7 +70,10 @@ class DebeziumOptions(MetadataOptions):
 
     @property
     def by_id(self) -> bool:
-        """Whether consecutive events with the same transaction id form one transaction."""
+        """Whether consecutive change events with the same transaction id form one transaction.
+
+        This is the case unless ids are generated.
+        """
         return self.txid.kind is not SourceKind.TX_ID
 
     @property
@@ -113,7 +117,7 @@ def debezium_options(properties: Properties) -> DebeziumOptions:
     rows, prefix = read.text("model").casefold() == "row", read.text("add.fields.prefix")
 
     def source(name: str) -> ValueSource | None:
-        """Return the source of a metadata value of an event.
+        """Return the source of a metadata value of change events.
 
         With model=row, the default source is the member that Debezium's transformation adds.
         """
@@ -152,7 +156,7 @@ def debezium_options(properties: Properties) -> DebeziumOptions:
 
 
 def _placeholder(read: PropertyReader) -> bytes:
-    """Return the bytes of the placeholder for columns that were not logged."""
+    """Read the bytes of Debezium's placeholder for columns that were not logged."""
     text = read.text("unavailable.value.placeholder")
     if not text.casefold().startswith(_HEX):
         return text.encode()
@@ -165,7 +169,7 @@ def _placeholder(read: PropertyReader) -> bytes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DebeziumPublishOptions(PublishOptions):
-    """How change events are written, one per operation."""
+    """How operations are published as Debezium change events, one event per operation."""
 
     content: Annotated[Literal["row"], "an event holds one operation"] = ROW
     prefix: Annotated[str, "the name of the source, with which topics begin"] = "trailgate"
@@ -185,7 +189,7 @@ class DebeziumPublishOptions(PublishOptions):
     ] = ERROR
 
     def __post_init__(self) -> None:
-        """Raise OptionError for a value that is not allowed."""
+        """Raise OptionError if options for publishing change events contradict each other."""
         PublishOptions.__post_init__(self)  # super() does not work in classes with slots
         if self.placeholder != UNAVAILABLE and self.missing != PLACEHOLDER:
             problem = f"placeholder is set to {self.placeholder!r}, but missing is {self.missing}"

@@ -52,7 +52,7 @@ _POINT_PATTERN: Final = '"wkb":"({})"'.format(
 
 
 def _encodings(raw: bytes) -> dict[str, list[str]]:
-    """Return the encoded forms of the placeholder's bytes, by `binary.handling.mode`."""
+    """Return the encoded forms of Debezium's placeholder as bytes, by `binary.handling.mode`."""
     base64 = b64encode(raw).decode()
     digits: str = to_hex(pa.array([raw], pa.binary()))[0].as_py()
     return {
@@ -88,7 +88,7 @@ class PlaceholderFinder:
         self._nested = pa.array(_nested_forms(raw, [plain, *every]), pa.string())
 
     def find(self, values: JsonValues) -> Mask | None:
-        """Return a mask of the values that are the placeholder, or None if there are none."""
+        """Return a mask of the values that are Debezium's placeholder, or None if there are none."""
         strings = self._find_strings(values)
         nested = self._find_nested(values) if values.nested else None
         if strings is None or nested is None:
@@ -123,13 +123,13 @@ class PlaceholderFinder:
 
 
 def _map_strings(plain: str) -> list[str]:
-    """Return the placeholder for an hstore column that is written as JSON text."""
+    """Return the placeholder's forms for an hstore column that is written as JSON text."""
     pairs = {plain: plain}
     return [_compact(pairs), json.dumps(pairs, ensure_ascii=False)]
 
 
 def _nested_forms(raw: bytes, strings: Iterable[str]) -> list[str]:
-    """Return the arrays and objects that stand for a missing value, without blanks.
+    """Return the placeholder's forms for columns of arrays and maps, as JSON text without blanks.
 
     A map is an object, or an array of pairs if Connect's converter does not write its keys as
     member names.

@@ -86,13 +86,14 @@ _NO_SCHEMA: Final = b""
 class DebeziumRecords(JsonRecords):
     """Change events as records. `schema` is the JSON node of each event's schema, or `NO_NODE`.
 
-    `undocumented` are the messages that have no JSON document and are not tombstones.
+    `passed_over` are the notes on skipped messages. `without_document` are the messages that have
+    no JSON document and are not tombstones.
     """
 
     options: DebeziumOptions | None = None
     schema: Longs | None = None
     passed_over: frozenset[str] = frozenset()
-    undocumented: Longs | None = None
+    without_document: Longs | None = None
 
     @property
     def notes(self) -> frozenset[str]:
@@ -104,8 +105,8 @@ class DebeziumRecords(JsonRecords):
 
         Other messages without events, such as tombstones and BEGIN events, are reported by `notes`.
         """
-        assert self.undocumented is not None
-        return self.undocumented
+        assert self.without_document is not None
+        return self.without_document
 
     def _text(self, name: str) -> pa.Array:
         # `a|b` means the first of the members that is present.
@@ -128,7 +129,7 @@ class DebeziumRecords(JsonRecords):
         return source.kind is SourceKind.FIELD and source.name == name
 
     def _transactions(self, ids: pa.Array) -> pa.Array:
-        """Return the transaction ids of events.
+        """Return the transaction ids of change events, with generated ids where there is none.
 
         Rows of a snapshot and events without an id are single transactions: their id is their
         position.
@@ -189,7 +190,7 @@ class DebeziumRecords(JsonRecords):
         ).astype(np.int64)
 
     def _micros(self, values: pa.Array, units: int) -> Longs:
-        """Convert times to microseconds; `units` is the number of microseconds in one unit.
+        """Convert commit times of change events to microseconds; a unit has `units` microseconds.
 
         Raises BadMessagesError if a time is outside the years 1 to 9999.
         """
@@ -202,7 +203,7 @@ class DebeziumRecords(JsonRecords):
         return numbers * units
 
     def _integers(self, values: pa.Array) -> Longs:
-        """Parse integers. Raises BadMessagesError."""
+        """Parse the commit times of change events, which are integers. Raises BadMessagesError."""
         try:
             integers: Longs = parse_integers(values, 0, 8, signed=True).to_numpy()
         except DecodeError as error:
@@ -257,7 +258,7 @@ def row_records(documents: JsonRecords, options: DebeziumOptions) -> DebeziumRec
         options=options,
         schema=np.where(wrapped, schema, NO_NODE)[rows],
         passed_over=frozenset(notes),
-        undocumented=_without_document(documents),
+        without_document=_without_document(documents),
     )
     records.check_objects()
     return records
@@ -335,7 +336,7 @@ def event_records(documents: JsonRecords, options: DebeziumOptions) -> DebeziumR
         options=options,
         schema=np.where(payload >= 0, schema, NO_NODE)[rows],
         passed_over=frozenset(notes),
-        undocumented=_without_document(documents),
+        without_document=_without_document(documents),
     )
 
 
@@ -361,9 +362,10 @@ class DebeziumFormat(MessageFormat[DebeziumRecords]):
         tables: Sequence[Table],  # noqa: ARG002  columns are found by name
         table_of: Longs,  # noqa: ARG002
     ) -> Longs:
-        """Return a number for each change event. Events with the same number have the same schema.
+        """Return the layout number of each change event.
 
-        Events without a schema have a number of their own.
+        Events with the same number have the same schema. Events without a schema have a number of
+        their own.
         """
         assert records.schema is not None
         nodes, schema = records.nodes, records.schema
@@ -407,7 +409,7 @@ class DebeziumFormat(MessageFormat[DebeziumRecords]):
         if self.options.rows:
             if kind == TRUNCATE:
                 return absent, absent
-            others = self.others(records.nodes.names)
+            others = self.metadata_members(records.nodes.names)
             image = group.image(records.holder[rows], converters, others, keyed=True)
             return (image, absent) if kind == DELETE else (absent, image)
         # The images that an event has, by its type:
@@ -432,8 +434,8 @@ class DebeziumFormat(MessageFormat[DebeziumRecords]):
             images.append(group.image(nodes, converters, keyed=needed))
         return images[0], images[1]
 
-    def others(self, names: Sequence[str]) -> frozenset[str]:
-        """Return the names of members of flattened rows that are metadata and not columns.
+    def metadata_members(self, names: Sequence[str]) -> frozenset[str]:
+        """Return the names of the members of Debezium's flattened rows that are metadata and not columns.
 
         These are the members in `names` that begin with the prefix, and the members that
         properties use as sources of metadata.
@@ -452,7 +454,7 @@ class DebeziumFormat(MessageFormat[DebeziumRecords]):
     def _converters_of(
         self, records: DebeziumRecords, table: Table, row: int
     ) -> tuple[ConvertValues, ...]:
-        """Return the converters of a table's columns, for the schema of a record.
+        """Return the converters of a table's columns, for the schema of a change event.
 
         Raises DecodeError if the schema cannot be read.
         """
@@ -490,7 +492,7 @@ class DebeziumTableInference:
 
         Raises DefinitionError if a column is described in two ways.
         """
-        found = read_good_messages(messages, self._name)
+        found = read_good_messages(messages, self._read_events)
         if found is None:
             return
         records, (codes, names) = found
@@ -510,26 +512,29 @@ class DebeziumTableInference:
                 self._tables[table.name] = merge_descriptions(self._tables, table)
 
     def definitions(self) -> Definitions:
-        """Return the inferred tables, sorted by name."""
+        """Return the tables inferred from change events, sorted by name."""
         return Definitions(tuple(self._tables[name] for name in sorted(self._tables)))
 
-    def _name(self, messages: MessageBatch) -> tuple[DebeziumRecords, tuple[Longs, list[str]]]:
-        """Return the events, and their table names as codes: each event's index, and the distinct names.
+    def _read_events(
+        self, messages: MessageBatch
+    ) -> tuple[DebeziumRecords, tuple[Longs, list[str]]]:
+        """Read a batch of change events, and the table name of each.
 
+        Returns the events, and the names as codes: each event's index, and the distinct names.
         Raises BadMessagesError.
         """
         records = self._format.records(messages)
         return records, MetadataValues(self._options, records, 0).table_names()
 
     def _columns_of(self, schema: bytes) -> tuple[Column, ...]:
-        """Return the columns of a schema, or () if it cannot be read."""
+        """Infer a table's columns from the schema of its change events, or () if that cannot be read."""
         if schema not in self._columns:
             try:
                 types = tuple(parse_schema(schema, rows=self._options.rows).values())
             except DecodeError:
                 types = ()
             if self._options.rows:
-                others = self._format.others([kind.column for kind in types])
+                others = self._format.metadata_members([kind.column for kind in types])
                 types = tuple(kind for kind in types if kind.column not in others)
             self._columns[schema] = tuple(map(inferred_column, types))
         return self._columns[schema]

@@ -1,7 +1,7 @@
-"""Convert dates and times of change events to ISO text without a zone.
+"""Convert dates and times of Debezium change events to ISO text.
 
 In events they are numbers since 1970 or since midnight, in units from days to nanoseconds, or ISO
-text.
+text. The result is in UTC without a zone, unless the column has a zone (`zoned_strings`).
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _SECOND: Final = 1_000_000
 
 def dates(values: JsonValues) -> pa.Array:
     """Convert Debezium's days since 1970 to ISO dates."""
-    values.refuse_others(NUMBER)
+    values.require_types(NUMBER)
     return _times(values, lambda days: days * DAY, 10)
 
 
@@ -59,7 +59,7 @@ def timestamps(units: int) -> Decode:
     """
 
     def decode(values: JsonValues) -> pa.Array:
-        values.refuse_others(NUMBER)
+        values.require_types(NUMBER)
         if units <= 1000:
             return _times(values, lambda numbers: numbers * (1000 // units), 26)
         return _nanoseconds(values)
@@ -103,7 +103,7 @@ def times_of_day(units: int) -> Decode:
     """
 
     def decode(values: JsonValues) -> pa.Array:
-        values.refuse_others(NUMBER)
+        values.require_types(NUMBER)
         return convert_valid_rows(convert, values.strings)
 
     def convert(dense: pa.Array) -> pa.Array:
@@ -129,7 +129,7 @@ def times_of_day(units: int) -> Decode:
 
 
 def _clock(numbers: Longs, units: int) -> pa.Array:
-    """Format times within a day as HH:MI:SS.ffffff; nanoseconds have nine digits of fraction."""
+    """Format Debezium's times of day as HH:MI:SS.ffffff; nanoseconds have nine digits of fraction."""
     # `units` is the number of units in a millisecond: 1 for milliseconds, 1000 for microseconds.
     # Arrow's time64 has only microseconds and nanoseconds, so milliseconds become microseconds.
     kind = pa.time64("ns") if units > 1000 else pa.time64("us")
@@ -138,8 +138,11 @@ def _clock(numbers: Longs, units: int) -> pa.Array:
 
 
 def iso_strings(values: JsonValues) -> pa.Array:
-    """Convert Debezium's ISO times to UTC, without the final Z. Times with another offset are converted."""
-    values.refuse_others(STRING)
+    """Convert Debezium's ISO times to UTC, without a zone.
+
+    The final Z is removed, and other offsets are subtracted. Times without a zone are not changed.
+    """
+    values.require_types(STRING)
 
     def convert(dense: pa.Array) -> pa.Array:
         plain = _without_letter(dense)
@@ -157,7 +160,7 @@ def iso_strings(values: JsonValues) -> pa.Array:
 
 
 def _in_utc(values: pa.StringArray, rows: Longs) -> pa.StringArray:
-    """Convert the times in the given rows, which all have an offset, to UTC.
+    """Convert the ISO times in the given rows, which all have an offset, to UTC.
 
     The fraction is copied unchanged, because offsets are whole seconds.
     """
@@ -197,14 +200,17 @@ def zoned_strings(values: JsonValues) -> pa.Array:
 
     Example: `2020-01-02T03:04:05.5-11:00` becomes `2020-01-02 03:04:05.5 -11:00`.
     """
-    values.refuse_others(STRING)
+    values.require_types(STRING)
     spaced = pc.replace_substring_regex(values.strings, r"^(.{10})T", r"\1 ")
     named = pc.replace_substring_regex(spaced, "Z$", "+00:00")
     return pc.replace_substring_regex(named, r"(:[0-9.]+)([+-][0-9:]+)$", r"\1 \2")
 
 
 def _without_letter(values: pa.Array) -> pa.Array | None:
-    """Remove the final Z of times. Returns None if a time is empty or may have another zone than Z."""
+    """Remove the final Z of Debezium's ISO times.
+
+    Returns None if a time is empty or may have another zone than Z.
+    """
     offsets, data = text_view(values)
     starts, ends = offsets[:-1].astype(np.int64), offsets[1:].astype(np.int64)
     used = data[offsets[0] : offsets[-1]]

@@ -43,7 +43,8 @@ from trailgate.formats.debezium.times import (
     timestamps,
     zoned_strings,
 )
-from trailgate.formats.json.images import ConvertedJson, ConvertValues, JsonValues, from_base64
+from trailgate.formats.json.base64_text import from_base64
+from trailgate.formats.json.images import ConvertedJson, ConvertValues, JsonValues
 from trailgate.formats.json.scan_kernels import ARRAY, FALSE, NUMBER, OBJECT, STRING, TRUE
 from trailgate.model.tables import Column
 from trailgate.model.types import TypeFamily
@@ -84,7 +85,7 @@ _DATE, _MILLIS, _MICROS, _NANOS = 10, 23, 26, 29  # characters
 class ConnectFieldType:
     """A column's type in a Debezium schema: Connect's type and the semantic name, if any.
 
-    `column` is the column's name.
+    `parameters` are, for example, the scale of a decimal. `column` is the column's name.
     """
 
     type: str
@@ -97,12 +98,12 @@ Schema = Mapping[str, ConnectFieldType]
 
 
 def parse_schema(text: bytes, *, rows: bool = False) -> Schema:
-    """Parse the schema of a change event.
+    """Parse the schema that Connect's JSON converter writes beside a change event.
 
     Returns the column types by lower-case name, in the order of the columns.
 
-    The schema describes an event, or with `rows` a flattened row. Raises DecodeError if it has
-    no columns.
+    The schema describes an event, or with `rows` a flattened row. Raises DecodeError if the schema
+    cannot be read, or that of an event has no columns.
     """
     try:
         schema = json.loads(text)
@@ -141,14 +142,15 @@ def as_text(values: JsonValues) -> pa.Array:
 
 
 def _strings(*kinds: int) -> Encoding:
-    """Create a decoder that returns values unchanged, and raises DecodeError for other JSON types.
+    """Create the decoder of Debezium types whose JSON values are already the text of the column.
 
-    `kinds` are the JSON types that it accepts: by default all except objects and arrays.
+    `kinds` are the JSON types that it accepts: by default all except objects and arrays. Other
+    types are a DecodeError.
     """
 
     def decode(values: JsonValues) -> pa.Array:
         if kinds:
-            values.refuse_others(*kinds)
+            values.require_types(*kinds)
         else:
             values.refuse_nested()
         return values.strings
@@ -158,13 +160,13 @@ def _strings(*kinds: int) -> Encoding:
 
 def base64_bytes(values: JsonValues) -> pa.Array:
     """Convert Debezium's base64 bytes to hex digits."""
-    values.refuse_others(STRING)
+    values.require_types(STRING)
     return to_hex(from_base64(values.strings))
 
 
 def url_safe_bytes(values: JsonValues) -> pa.Array:
     """Convert Debezium's URL-safe base64 bytes to hex digits."""
-    values.refuse_others(STRING)
+    values.require_types(STRING)
     usual = pc.replace_substring(pc.replace_substring(values.strings, "-", "+"), "_", "/")
     return to_hex(from_base64(usual))
 
@@ -177,7 +179,7 @@ def precise_decimals(scale: int) -> Decode:
     """
 
     def decode(values: JsonValues) -> pa.Array:
-        values.refuse_others(STRING, NUMBER)
+        values.require_types(STRING, NUMBER)
         return decode_by_json_type(values, values.strings, {STRING: unscale})
 
     def unscale(values: JsonValues) -> pa.Array:
@@ -209,7 +211,7 @@ def decode_by_json_type(
 
 
 def _decimals(field_type: ConnectFieldType, _: Column) -> Decode:
-    """Create a decoder of decimals with the scale in their schema.
+    """Create a decoder of Debezium's decimals with the scale in their schema.
 
     Raises DecodeError if it has no valid scale.
     """
@@ -223,7 +225,7 @@ def _decimals(field_type: ConnectFieldType, _: Column) -> Decode:
 
 
 def _variable(values: JsonValues) -> pa.Array:
-    values.refuse_others(OBJECT, NUMBER)
+    values.require_types(OBJECT, NUMBER)
     return variable_decimals(values)
 
 
@@ -232,7 +234,10 @@ def _always(decode: Decode) -> Encoding:
 
 
 def _bits(field_type: ConnectFieldType, column: Column) -> Decode:
-    """Choose a decoder of bits: to numbers, to bytes, or to digits 0 and 1, by the column's type."""
+    """Choose a decoder of Debezium's bit strings by the column's type.
+
+    It decodes to numbers, to bytes, or to digits 0 and 1.
+    """
     if column.family in _NUMBERS:
         return bit_numbers
     if column.family is TypeFamily.BYTES:
@@ -241,9 +246,10 @@ def _bits(field_type: ConnectFieldType, column: Column) -> Decode:
 
 
 def _length(field_type: ConnectFieldType) -> int:
-    """Return the number of bits that a schema states, or 0 if it states none or more than `MOST_BITS`.
+    """Return the number of bits that a Debezium schema states, or 0 if it is not known.
 
-    PostgreSQL's `bit varying` without a length has 2^31 - 1 bits in its schema.
+    That is the case if the schema states more than `MOST_BITS`: PostgreSQL's `bit varying` without
+    a length has 2^31 - 1 bits in its schema.
     """
     text = field_type.parameters.get("length", "")
     length = int(text) if re.fullmatch("[0-9]{1,10}", text) else 0
@@ -251,7 +257,7 @@ def _length(field_type: ConnectFieldType) -> int:
 
 
 def _structures(field_type: ConnectFieldType, column: Column) -> Decode:
-    """Return a decoder of objects and arrays to JSON text.
+    """Return a decoder of a Debezium column's objects and arrays to JSON text.
 
     Only text columns can store them. For other columns, the decoder raises DecodeError for values
     that are not null.
@@ -265,12 +271,12 @@ def _structures(field_type: ConnectFieldType, column: Column) -> Decode:
 
 
 def _take_structures(values: JsonValues) -> pa.Array:
-    values.refuse_others(OBJECT, ARRAY)
+    values.require_types(OBJECT, ARRAY)
     return values.strings
 
 
 def _iso(_: ConnectFieldType, column: Column) -> Decode:
-    """Choose a decoder of ISO times.
+    """Choose a decoder of Debezium's ISO times.
 
     Times keep their zone if the column is long enough for it; otherwise they are converted to UTC.
     """
@@ -283,7 +289,10 @@ def _column(code: int, length: int, sub_type: int = 0) -> MakeColumn:
 
 
 def _decimal_column(field_type: ConnectFieldType) -> Column:
-    """Return the column for a decimal: an integer with a scale if 64 bits are enough, otherwise a number as text."""
+    """Infer the column for a Debezium decimal.
+
+    It is an integer with a scale if 64 bits are enough, otherwise a number as text.
+    """
     scale = _parameter(field_type, "scale")
     precision = _parameter(field_type, "connect.decimal.precision")
     if 0 < precision <= _INTEGER_DIGITS and 0 <= scale <= precision:
@@ -297,7 +306,10 @@ def _bits_column(field_type: ConnectFieldType) -> Column:
 
 
 def _parameter(field_type: ConnectFieldType, name: str, default: int = 0) -> int:
-    """Return a numeric parameter of a type."""
+    """Return a numeric parameter of a type in a Debezium schema, such as the scale.
+
+    Returns `default` if it is missing or not a number.
+    """
     text = field_type.parameters.get(name, "")
     return int(text) if re.fullmatch(r"-?[0-9]{1,4}", text) else default
 
@@ -464,7 +476,10 @@ def _refusing(problem: str, hint: str) -> Decode:
 
 
 def _bare_time(column: Column, options: DebeziumOptions) -> Decode:
-    """Create a decoder of times without a schema: strings are ISO times, numbers follow `time.precision.mode`."""
+    """Create a decoder of Debezium's times without a schema.
+
+    Strings are ISO times, and numbers follow `time.precision.mode`.
+    """
     numbers = _bare_numbers(column, options.times)
 
     def decode(values: JsonValues) -> pa.Array:
@@ -491,7 +506,10 @@ def _bare_numbers(column: Column, mode: str) -> Decode:
 
 
 def _bare_decimal(column: Column, options: DebeziumOptions) -> Decode:
-    """Create a decoder of numbers without a schema: numbers unchanged, strings by `decimal.handling.mode`."""
+    """Create a decoder of Debezium's numbers without a schema.
+
+    Numbers are unchanged, and strings follow `decimal.handling.mode`.
+    """
     strings = _refusing(
         "the meaning of text in a number column is unknown",
         f"{_SCHEMA_HINT}decimal.handling.mode",
@@ -517,7 +535,7 @@ def _bare_decimal(column: Column, options: DebeziumOptions) -> Decode:
 
 
 def _with_truth(decode: Decode) -> Decode:
-    """Wrap a decoder so that true and false become 1 and 0."""
+    """Wrap the decoder of a number column so that JSON's true and false become 1 and 0."""
 
     def numeric(values: JsonValues) -> pa.Array:
         decoded, kinds = decode(values), values.kinds
@@ -530,7 +548,7 @@ def _with_truth(decode: Decode) -> Decode:
 
 
 def _hex(values: JsonValues) -> pa.Array:
-    values.refuse_others(STRING)
+    values.require_types(STRING)
     return values.strings
 
 

@@ -24,7 +24,7 @@ from trailgate.columnar.digits import from_hex
 from trailgate.columnar.templates import MeasuredRows
 from trailgate.columnar.temporal import ISO_T, replace_time_marks
 from trailgate.formats.debezium.options import ERROR, PLACEHOLDER, DebeziumPublishOptions
-from trailgate.formats.json.images import to_base64
+from trailgate.formats.json.base64_text import to_base64
 from trailgate.formats.json.objects import (
     BARE,
     NUMBER,
@@ -109,7 +109,8 @@ class TransactionOrdinals:
 
     `begins` and `ends` mark the operations that begin and end a transaction. `total` and `of_table`
     are each operation's ordinal, from 1: in its transaction, and among the operations of the
-    transaction on the same table.
+    transaction on the same table. `tx_id` and `times` are each operation's transaction id and
+    commit time.
     """
 
     begins: Mask
@@ -165,7 +166,7 @@ def number_operations(batch: ChangeBatch, open_one: OpenTransaction) -> Transact
 def _count_tables(
     batch: ChangeBatch, number: Longs, open_one: OpenTransaction
 ) -> tuple[list[str], Longs, npt.NDArray[np.int64]]:
-    """Count operations by transaction and table.
+    """Count the operations of a batch by transaction and table, for the ordinals in change events.
 
     `number` is the transaction of each operation: 0 for the transaction that was open before the
     batch (`open_one`), then 1, 2, and so on. Returns the table names, each operation's ordinal in
@@ -209,7 +210,11 @@ def _count_tables(
 
 
 def begin_events(bounds: TransactionOrdinals, *, schemas: bool) -> tuple[Longs, MeasuredRows]:
-    """Return the rows of the operations that begin transactions, and the BEGIN events to write before them."""
+    """Build the BEGIN events of transactions, and return them with the rows to write them before.
+
+    A row is that of a transaction's first operation. A transaction without an id has no BEGIN
+    event.
+    """
     rows = np.flatnonzero(bounds.begins & _has_ids(bounds))
     pieces = [
         *_head(bounds, rows, b"BEGIN"),
@@ -219,7 +224,10 @@ def begin_events(bounds: TransactionOrdinals, *, schemas: bool) -> tuple[Longs, 
 
 
 def end_events(bounds: TransactionOrdinals, *, schemas: bool) -> tuple[Longs, MeasuredRows]:
-    """Return the rows of the operations that end transactions, and the END events to write after them."""
+    """Build the END events of transactions, and return them with the rows to write them after.
+
+    A row is that of a transaction's last operation. A transaction without an id has no END event.
+    """
     ends = np.flatnonzero(bounds.ends)
     numbers, counts, names = bounds.counts
     entries = [
@@ -243,7 +251,7 @@ def end_events(bounds: TransactionOrdinals, *, schemas: bool) -> tuple[Longs, Me
 
 
 def _has_ids(bounds: TransactionOrdinals) -> Mask:
-    """Return a mask of operations that have a transaction id."""
+    """Return a mask of the operations in change events that have a transaction id."""
     if not bounds.tx_id.null_count:
         return np.ones(len(bounds.begins), bool)
     valid: Mask = np.asarray(bounds.tx_id.is_valid())
@@ -308,7 +316,10 @@ def _base64(values: pa.Array) -> pa.Array:
 
 
 def _iso(values: pa.Array) -> pa.Array:
-    """Format ISO times in UTC. Assumed: Debezium writes IsoDate and IsoTimestamp in this way."""
+    """Format dates and times of change events as ISO text with a final Z.
+
+    Assumed: Debezium writes IsoDate and IsoTimestamp in this way.
+    """
     return pc.binary_join_element_wise(replace_time_marks(values, ISO_T[:1]), "Z", "")
 
 
@@ -370,7 +381,7 @@ def transaction_keys(bounds: TransactionOrdinals, rows: Longs, *, schemas: bool)
 
 
 def _with_schema(pieces: list[JsonMember], schema: bytes, schemas: bool) -> list[JsonMember]:
-    """Wrap an object as the payload beside its schema, in the form of Connect's JSON converter.
+    """Wrap an event or key as the payload beside its schema, in the form of Connect's JSON converter.
 
     Without `schemas`, the object is returned unchanged.
     """
@@ -389,9 +400,10 @@ def key_schema(table: Table, prefix: str) -> bytes:
 
 
 def _member(block: ChangeBlock, number: int) -> JsonMember:
-    """Return a key column as a member.
+    """Return a key column of change events as a member of their message key.
 
-    If a value is missing in the after image, it did not change, and the before value is used.
+    If a value is missing in the after image, it did not change, and the before value is used; for
+    deletes it is the other way round. Raises EncodeError if both are missing.
     """
     images = block.before[number], block.after[number]
     # A delete's key is in its before image, every other operation's in its after image.
@@ -474,7 +486,7 @@ class DebeziumWriter:
         return pa.array(names, pa.string()).take(pa.array(codes))
 
     def _measure(self, block: ChangeBlock, bounds: TransactionOrdinals | None) -> MeasuredRows:
-        """Measure the events of operations of one table and type."""
+        """Compute the sizes of the change events for operations of one table and type."""
         kind = int(block.op_type[0])
         if kind == KEY_UPDATE and self.options.key_updates == ERROR:
             problem = "the key changes, which change events express as a delete and an insert"
@@ -494,11 +506,12 @@ class DebeziumWriter:
     def _image(
         self, block: ChangeBlock, image: Image, name: bytes, wanted: bool
     ) -> Iterator[JsonMember]:
-        """Yield the members of an image. `name` is the image's own member: b"before" or b"after".
+        """Yield the JSON members of a change event's image.
 
-        `wanted` states whether the operation type has this image; otherwise it is written as
-        `null`. The before image of an update is `null` too if all its values are missing. Raises
-        EncodeError if there are values of an image that is not wanted.
+        `name` is the image's own member: b"before" or b"after". `wanted` states whether the
+        operation type has this image; otherwise it is written as `null`. The before image of an
+        update is `null` too if all its values are missing. Raises EncodeError if there are values
+        of an image that is not wanted.
         """
         rows = len(block)
         if not wanted:
@@ -517,7 +530,7 @@ class DebeziumWriter:
             for at, (state, column) in enumerate(zip(image, columns, strict=True)):
                 own = missing[at] & ~nothing
                 if own.any():
-                    state = self._without_missing(block, at, state, own)  # noqa: PLW2901  one column after the other
+                    state = self._replace_missing(block, at, state, own)  # noqa: PLW2901  column by column
                 if state.values is not None:
                     yield self._member(column, state, nothing)
             yield JsonMember(b"}", missing=nothing)
@@ -529,13 +542,14 @@ class DebeziumWriter:
         absent = nothing if state.missing is None else nothing | state.missing
         return JsonMember(written.literal, written.format(state.values), written.kind, absent)
 
-    def _without_missing(
+    def _replace_missing(
         self, block: ChangeBlock, at: int, state: StateColumn, missing: Mask
     ) -> StateColumn:
-        """Treat the missing values of column number `at` as the option `missing` requires.
+        """Treat missing values in a change event's column as the option `missing` requires.
 
-        With "omit" they stay missing, and with "placeholder" they become the placeholder. Raises
-        EncodeError with "error", and with "placeholder" if the column is not text.
+        `at` is the index of the column. With "omit" they stay missing, and with "placeholder" they
+        become the placeholder. Raises EncodeError with "error", and with "placeholder" if the
+        column is not text.
         """
         column = block.table.columns[at]
         if self.options.missing == ERROR:
@@ -590,7 +604,7 @@ class DebeziumWriter:
 
 
 def _names(block: ChangeBlock) -> tuple[str | None, str, str]:
-    """Return the database, schema and name of a table.
+    """Return the database, schema and name of a table, which change events state.
 
     Raises EncodeError if the table has no schema.
     """
@@ -602,7 +616,7 @@ def _names(block: ChangeBlock) -> tuple[str | None, str, str]:
 
 
 def _times(micros: Longs) -> list[JsonMember]:
-    """Return the members of a time in milliseconds, microseconds and nanoseconds."""
+    """Return the members ts_ms, ts_us and ts_ns of change events: a time in milliseconds, and so on."""
     digits = _digits(micros)
     # Nanoseconds are microseconds with "000" after them: after the year 2262 they exceed 64 bits.
     nanos = pc.if_else(pc.equal(digits, "0"), "", "000") if (micros == 0).any() else None

@@ -130,7 +130,10 @@ def _check_delimiters(properties: Properties, options: DelimitedOptions) -> None
 def _date_formats(
     properties: Properties,
 ) -> tuple[Lookup[str, DateFormat], Lookup[tuple[str, str], DateFormat]]:
-    """Return the date formats of tables, and of columns by (table, column)."""
+    """Read `delim.dateformat.SCHEMA.TABLE` and `delim.dateformat.SCHEMA.TABLE.COLUMN`.
+
+    Returns the date formats by table, and those by (table, column).
+    """
     prefix = _DATE_FORMAT + "."
     tables, columns = [], []
     for entry in properties.entries:

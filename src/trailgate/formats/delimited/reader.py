@@ -6,10 +6,10 @@ before value. They are grouped by type (`isgrouped`) or by column:
     METACOL 1..n [,COLNAME 1..m] [,COLBEFOREVAL 1..m] ,COLVALUE 1..m \n
     I,GG.ORDERS,2024-05-01:10:00:00,,7,,new          header of 3; ID = NULL -> 7, STATE = NULL -> new
 
-A compiled scan (`columnar.fields`) finds the spans of all fields. Header fields are read first.
-Records of one table, operation type and number of fields are then read together: `ColumnPairing`
-assigns fields to columns, and `FieldValues` copies one column at a time, without quotes and with
-escapes decoded. NULL and empty text stay distinct.
+A compiled scan (`columnar/delimited.py`) finds the spans of all fields. Header fields are read
+first. Records of one table, operation type and number of fields are then read together:
+`ColumnPairing` assigns fields to columns, and `FieldValues` copies one column at a time, without
+quotes and with escapes decoded. NULL and empty text stay distinct.
 """
 
 from __future__ import annotations
@@ -55,7 +55,10 @@ DELETE: Final = ord("D")
 
 
 class FieldValues:
-    """Copies the values of delimited fields from a batch's bytes, a column at a time."""
+    """Copies the values of delimited fields from a batch's bytes, a column at a time.
+
+    `checked` is set if all messages are known to be UTF-8, so that no column has to be checked.
+    """
 
     def __init__(self, data: Octets, fields: DelimitedFields, options: DelimitedOptions) -> None:
         self.data, self.fields, self.options = data, fields, options
@@ -70,10 +73,10 @@ class FieldValues:
         ]
 
     def check_text(self, messages: MessageBatch) -> None:
-        """Check once that all delimited bodies are UTF-8. Raises BadMessagesError if some are not.
+        """Check once that all delimited messages are UTF-8. Raises BadMessagesError if some are not.
 
-        Delimiters that are not ASCII may split a character. In that case each column is checked
-        separately, later.
+        Does nothing if a delimiter or the quote is not ASCII, because it may split a character.
+        Then each column is checked separately when it is read.
         """
         options = self.options
         quotes = (options.quote or b"") + (options.quote_escaped or b"")
@@ -91,7 +94,11 @@ class FieldValues:
         return self.columns(first, [place], nullable=False)[0]
 
     def codes(self, first: Longs, place: int) -> tuple[Longs, list[str]]:
-        """Encode the field number `place` of all records as a dictionary: an index for each record, and the distinct strings."""
+        """Encode one delimited field of all records as a dictionary.
+
+        `place` is the field's position in the record. Returns an index for each record, and the
+        distinct strings.
+        """
         codes, known = self.spans(first, place, 1)
         if known is None:
             return encode_distinct(self.text(first, place))
@@ -103,10 +110,11 @@ class FieldValues:
         return codes, list(numbers)
 
     def spans(self, first: Longs, place: int, count: int) -> tuple[Longs, Longs | None]:
-        """Find the distinct byte strings of `count` adjacent delimited fields.
+        """Give each distinct byte string of `count` adjacent fields in delimited records a number.
 
-        Returns for each record the number of its byte string, and for each string a row
-        that contains it. The rows are None if there are too many distinct strings.
+        Returns for each record the number of its byte string, and for each byte string one row that
+        has it. If there are too many distinct byte strings, the rows are None and the numbers are
+        not valid.
         """
         codes, known = np.empty(len(first), np.int64), np.empty(FEW, np.int64)
         slots = np.full(kernels.SLOTS, -1)
@@ -121,10 +129,11 @@ class FieldValues:
     def columns(
         self, first: Longs, places: Sequence[int], *, nullable: bool = True
     ) -> list[pa.Array]:
-        """Return a text column for each field position in `places`.
+        """Copy one text column for each field position in `places` from delimited records.
 
-        With `nullable`, a NULL field becomes null. Raises DecodeError, with the row in
-        `where.record` and the field position in `where.column`, if a value is not UTF-8.
+        `first` is the number of each record's first field in the batch. With `nullable`, a NULL
+        field becomes null. Raises DecodeError, with the row in `where.record` and the field
+        position in `where.column`, if a value is not UTF-8.
         """
         fields, options, rows = self.fields, self.options, len(first)
         quote = options.quote or b""
@@ -163,7 +172,7 @@ class FieldValues:
         return columns
 
     def _text(self, values: pa.Array, place: int) -> pa.Array:
-        """Check that a column is UTF-8.
+        """Return a column of delimited values, after checking that it is UTF-8.
 
         Raises DecodeError with the row in `where.record` and the field position in `where.column`.
         """
@@ -175,9 +184,10 @@ class FieldValues:
         return values
 
     def _plain(self, values: pa.Array, first: Longs, place: int, seen: int) -> pa.Array:
-        """Decode the escapes in `values`, the fields `first + place` (decision 0026).
+        """Decode the escapes in a column of delimited values: fields `first + place` (decision 0026).
 
-        `seen` has the flags of all these fields: without `QUOTED`, none of them is quoted.
+        `seen` combines the flags of all these fields: without the bit `QUOTED`, none of them is
+        quoted.
 
         capture properties §6.3: escapes are removed "only in quoted values". In its examples
         without a quote property, all values contain them.
@@ -212,7 +222,8 @@ class ColumnPairing:
     """The positions of each column's name, before value and after value in a delimited record.
 
     For example, `after(i)` is the field with the after value of column i. Fields are counted from
-    the record's first field, from 0. `columns` is the number of columns in the record.
+    the record's first field, from 0. `columns` is the number of columns in the record. `name` or
+    `before` is None if records do not contain column names or before values.
     """
 
     columns: int
@@ -244,14 +255,17 @@ class ColumnPairing:
         )
 
     def column_of(self, place: int) -> int:
-        """Return the index of the column whose before or after value is the field number `place`."""
+        """Return the index of the column whose before or after value is the delimited field `place`."""
         places = [place for place in (self.before, self.after) if place]
         return next(i for i in range(self.columns) for of in places if of(i) == place)
 
 
 @dataclass(frozen=True, slots=True)
 class DelimitedRecords(MessageRecords):
-    """Delimited records: lists of fields, which begin with the header fields."""
+    """The records of a batch of delimited messages: lists of fields, which begin with the header fields.
+
+    `fields` contains the offsets of all fields, and `values` copies their text.
+    """
 
     fields: DelimitedFields
     values: FieldValues
@@ -269,7 +283,7 @@ class DelimitedRecords(MessageRecords):
     def shared(self, name: str) -> tuple[pa.Array, Longs] | None:
         """Return the distinct values of a header field and each delimited record's index into them.
 
-        Returns None if there are many.
+        Returns None if there are too many distinct values.
         """
         place = self.values.options.header.index(name)
         codes, known = self.values.spans(self.fields.first, place, 1)
@@ -277,7 +291,7 @@ class DelimitedRecords(MessageRecords):
 
     @property
     def notes(self) -> frozenset[str]:
-        """Warnings about delimited records that a run reports once."""
+        """The warning about carriage returns after delimited records, if there are any."""
         return frozenset({RETURNS} if self.fields.returned else ())
 
     def raws(self, rows: Longs) -> pa.BinaryArray:
@@ -307,7 +321,8 @@ class DelimitedRecords(MessageRecords):
 class DelimitedImageReader:
     """Reads the images of delimited records. Converters are created once per table.
 
-    A record may end after any column. With `whole`, it must have all columns of its table.
+    A record may end after any column, unless a key column would be missing. With `whole`, it must
+    have all columns of its table.
     """
 
     def __init__(self, options: DelimitedOptions, *, whole: bool = False) -> None:
@@ -317,7 +332,7 @@ class DelimitedImageReader:
     def images(
         self, records: DelimitedRecords, table: Table, kind: int, rows: Longs, errors: MessageErrors
     ) -> tuple[Image, Image]:
-        """Read the before and after images of records of one table, type and number of fields.
+        """Read the before and after images of delimited records of one table, type and number of fields.
 
         Errors are added to `errors`.
         """
@@ -355,9 +370,10 @@ class DelimitedImageReader:
         return image(wanted[0]), image(wanted[1])
 
     def _pairing(self, group: _DelimitedGroup) -> ColumnPairing | None:
-        """Return the pairing of columns with fields.
+        """Pair the fields of a group's delimited records with the columns of their table.
 
-        If the number of fields is wrong, add errors and return None.
+        Adds an error to each record and returns None if the fields do not make complete columns,
+        there are too many or too few columns, or a key column is missing.
         """
         options, table = self.options, group.table
         bounds, row = group.records.fields.bounds, group.rows[0]
@@ -398,9 +414,9 @@ class DelimitedImageReader:
         return parser_for(column, self._date_format(table.name, column.name))
 
     def _date_format(self, table: str, column: str) -> DateFormat | None:
-        """Return the date format of a column: the first one set for the column, its table, or all tables.
+        """Return the date format of a delimited column: that of the column, its table, or all tables.
 
-        Returns None if none is set.
+        The first of these that is set counts. Returns None if none is set.
         """
         options = self.options
         return (
@@ -411,18 +427,21 @@ class DelimitedImageReader:
 
 
 class _DelimitedGroup(MessageRecordGroup[DelimitedRecords]):
-    """Records that all have the same number of fields."""
+    """Delimited records of one table and operation type that all have the same number of fields."""
 
     pairing: ColumnPairing
 
     @cached_property
     def first(self) -> Longs:
-        """The number of each record's first field."""
+        """The number of each delimited record's first field, counted over all fields of the batch."""
         first = self.records.fields.first
         return first if len(self.rows) == len(first) else first[self.rows]
 
     def strings(self, places: list[int]) -> list[pa.Array]:
-        """Return a text column for each field number."""
+        """Copy one text column for each field position from the group's delimited records.
+
+        Raises an error with the record, table and column if a value is not UTF-8.
+        """
         try:
             return self.records.values.columns(self.first, places)
         except DecodeError as error:
@@ -432,7 +451,11 @@ class _DelimitedGroup(MessageRecordGroup[DelimitedRecords]):
             raise self._add_places(ErrorColumns.of_errors([error]), row, column, place)[0] from None
 
     def convert_values(self, values: pa.Array, i: int, place: int, convert: Convert) -> StateColumn:
-        """Convert the strings of column i, which is the field `place` of each record."""
+        """Convert the strings of column i, which is the field `place` of each delimited record.
+
+        If some strings are not values of the column, adds errors to their records and returns
+        `ABSENT`.
+        """
         try:
             return StateColumn(convert(values))
         except DecodeError as error:
@@ -448,13 +471,13 @@ class _DelimitedGroup(MessageRecordGroup[DelimitedRecords]):
         return ABSENT
 
     def _add_places(self, errors: ErrorColumns, rows: Longs, i: int, place: int) -> ErrorColumns:
-        """Add the record, table and column to the errors of values."""
+        """Add the record, offset, table and column to the errors of a delimited column's values."""
         located = self.records.field_errors(rows, place, errors)
         return located.with_place(table=self.table.name, field=self.table.columns[i].name)
 
 
 def _check_names(group: _DelimitedGroup, pairing: ColumnPairing) -> None:
-    """Add an error to each record that names a column differently than the table."""
+    """Add an error to each delimited record that names a column differently than the table."""
     if pairing.name is None:
         return
     for i in range(pairing.columns):
@@ -483,7 +506,7 @@ def _refuse_names(
 
 
 def _unbalanced(quotes: UnbalancedQuotesError) -> MessageErrors:
-    """Return the errors of messages whose quotes are not balanced."""
+    """Build the errors of delimited messages whose quotes are not balanced."""
     places = pa.array(quotes.kinds, pa.int64())
     kinds = range(max(PROBLEMS) + 1)
     problem, hint = (
@@ -530,7 +553,7 @@ class DelimitedFormat(MessageFormat[DelimitedRecords]):
 
     @property
     def has_befores(self) -> bool:
-        """Whether records of updates may have before values."""
+        """Whether updates in delimited messages may have before values (`delim.hasbefores`)."""
         return self.options.hasbefores
 
     def records(self, messages: MessageBatch) -> DelimitedRecords:
@@ -559,13 +582,16 @@ class DelimitedFormat(MessageFormat[DelimitedRecords]):
         tables: Sequence[Table],  # noqa: ARG002  the number of fields decides
         table_of: Longs,  # noqa: ARG002
     ) -> Longs:
-        """Return the number of fields of each delimited record."""
+        """Return the layout number of each delimited record: its number of fields.
+
+        Records of one table with the same number of fields are read together.
+        """
         return records.fields.count
 
     def images(
         self, records: DelimitedRecords, table: Table, kind: int, rows: Longs, errors: MessageErrors
     ) -> tuple[Image, Image]:
-        """Read the before and after images of records of one table, type and number of fields.
+        """Read the before and after images of delimited records of one table, type and number of fields.
 
         Errors are added to `errors`.
         """

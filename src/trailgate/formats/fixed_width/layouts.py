@@ -80,8 +80,9 @@ class ElementCounter:
 class RecordLayout:
     """The layout of a fixed-width record: its columns and size.
 
-    `defined` is its table in the definitions file. `counters` are the counters of arrays with a
-    fixed offset, if their names are unique.
+    `defined` is the table definition that the layout was made from, or None if it comes from a
+    copybook. `counters` are the counters of OCCURS DEPENDING ON arrays that are not inside another
+    array.
     """
 
     name: str
@@ -95,7 +96,7 @@ class RecordLayout:
         return next(slot for slot in self.slots if slot.column.name == name)
 
     def table(self, carried: Iterable[ColumnSlot] = ()) -> Table:
-        """Return the table whose columns are the `carried` header fields, followed by the record's own fields."""
+        """Return the fixed-width record's table: `carried` header fields, then its own fields."""
         leading = tuple(slot.column for slot in carried)
         if self.defined is not None and not leading:
             return self.defined
@@ -120,7 +121,7 @@ def copybook_layout(
 
 
 def _counters(group: CopybookField, slots: Sequence[ColumnSlot]) -> Iterator[ElementCounter]:
-    """Yield the counters of the arrays in a group, except of arrays inside another array.
+    """Yield the counters of a copybook group's OCCURS DEPENDING ON arrays, except of nested arrays.
 
     A counter is skipped if it is not an integer of 64 bits, or if several columns have its name.
     """
@@ -137,7 +138,7 @@ def _counters(group: CopybookField, slots: Sequence[ColumnSlot]) -> Iterator[Ele
 
 
 def _is_count(field: CopybookField) -> bool:
-    """Return True if a field holds whole numbers that fit 64 bits."""
+    """Return True if a copybook field can count array elements: it has whole numbers of up to 64 bits."""
     number = field.number
     return number is not None and number.scale == 0 and number.digits <= INT64_DIGITS
 
@@ -224,10 +225,11 @@ def read_layouts(
 
 
 def _kind(read: PropertyReader) -> str:
-    """Return the type of the schema: the value of its property if it is set.
+    """Return the type of a fixed-width schema, "copybook" or "sourcedefs".
 
-    Otherwise it is the only type whose file is set, or "sourcedefs" if tables are defined in the
-    properties. Raises OptionError if this does not determine it.
+    It is the value of `fixed.schematype` if that is set. Otherwise it is the only type whose file
+    is set, or "sourcedefs" if tables are defined in the properties. Raises OptionError if this does
+    not determine it.
     """
     given = read.text(_SCHEMA_TYPE).casefold()
     if given:
@@ -282,9 +284,10 @@ def _from_copybook(
 
 
 def _text_bytes(read: PropertyReader, name: str) -> int:
-    """Return the maximum number of UTF-8 bytes per character: the property, or the maximum for the code page.
+    """Return the maximum number of UTF-8 bytes per character of a fixed-width text field.
 
-    For messages in UTF-8 it is 1, as if they were ASCII, so that CHAR(n) stays n bytes.
+    It depends on the code page `name`, but the property `fixed.textbytes` takes precedence. For
+    messages in UTF-8 it is 1 by default, as if they were ASCII, so that CHAR(n) stays n bytes.
     """
     given, page = read.text("textbytes"), code_page(name)
     if given:
@@ -299,7 +302,10 @@ def _text_bytes(read: PropertyReader, name: str) -> int:
 
 
 def _check_depending(layout: CopybookLayout) -> None:
-    """Raise an error for fields after a field of varying length, because compilers disagree on whether they move."""
+    """Raise DefinitionError if a copybook record has fields after an OCCURS DEPENDING ON.
+
+    Compilers disagree on whether such fields move.
+    """
     for field in layout.root.walk():
         varies = field.occurs is not None and field.occurs.counter is not None
         if varies and field.offset + field.extent < layout.size:
@@ -337,7 +343,10 @@ def _records(tables: Iterable[Table], userdefs: tuple[Table, ...]) -> Iterable[R
 
 
 def _header(read: PropertyReader, names: list[str]) -> str:
-    """Return the name of the header, spelled as in the definitions."""
+    """Return the name of the record or table that is the fixed-width header (`fixed.header`).
+
+    It is spelled as in `names`. Raises OptionError if it is not one of them.
+    """
     wanted = read.required("header", str)
     folded = {name.casefold(): name for name in names}
     if wanted.casefold() in folded:

@@ -70,7 +70,7 @@ class FixedWidthOptions(MetadataOptions):
 
     @property
     def notes(self) -> frozenset[str]:
-        """Warnings about the fixed-width definitions that a run reports once."""
+        """Warnings about definitions files whose column offsets are not those that Defgen would write."""
         return frozenset(note for layout in self.records if (note := placement_note(layout)))
 
 
@@ -102,7 +102,7 @@ def _options(
     options["timestamp_format"] = _timestamp_format(options, header)
     return FixedWidthOptions(
         header=header,
-        carried=_carry(header, _map(options.values())),
+        carried=_carry(header, _metadata_fields(options.values())),
         records=schema.records,
         framing=_framing(read),
         values=values,
@@ -111,7 +111,7 @@ def _options(
 
 
 def _check_readable(layout: RecordLayout, values: ValueOptions) -> None:
-    """Check that every field of a layout can be read, before any message is read.
+    """Check that every field of a fixed-width layout can be read, before any message is read.
 
     Raises the field's error.
     """
@@ -155,7 +155,7 @@ def _choice(read: PropertyReader, name: str, kind: type[E]) -> E:
 
 
 def _framing(read: PropertyReader) -> Framing | None:
-    """Return how messages are cut into records.
+    """Return how fixed-width messages are cut into records, or None if each message is one record.
 
     Raises OptionError if properties contradict each other.
     """
@@ -183,7 +183,10 @@ def _length(value: str) -> int:
 
 
 def _code(read: PropertyReader, name: str, page: str) -> bytes:
-    r"""Return an operation code or indicator value as UTF-8. `\xHH` is a byte of the code page."""
+    r"""Return the operation code or transaction indicator that a `fixed.*` property states, as UTF-8.
+
+    `\xHH` in the property is a byte of the code page `page`. Surrounding blanks are removed.
+    """
     value, entry = read.required_bytes(name), read.entry(name)
     # Literal text is compared in UTF-8, but \xHH is in the code page of the messages.
     if entry is not None and "\\x" in entry.value:
@@ -194,7 +197,7 @@ def _code(read: PropertyReader, name: str, page: str) -> bytes:
 
 
 def _table(read: PropertyReader) -> tuple[ValueSource, ...]:
-    """Return the sources whose strings, joined, are the name of a record's table."""
+    """Return the sources whose strings, joined, are the name of a fixed-width record's table."""
     entry = read.entry("table")
     if entry is None:
         return (read.required_source("table", "schemaandtable"),)
@@ -211,7 +214,11 @@ def _schema(read: PropertyReader) -> ValueSource | None:
 
 
 def _timestamp_format(options: dict[str, object], header: RecordLayout) -> DateFormat | None:
-    """Return the date format of the property, or else of the comment before the header's field in the copybook."""
+    """Return the date format of commit times in fixed-width headers, or None if it is not set.
+
+    It is that of the property, or else of the DATEFORMAT comment before the header field in the
+    copybook.
+    """
     given, source = options["timestamp_format"], options["timestamp"]
     assert given is None or isinstance(given, DateFormat)
     assert isinstance(source, ValueSource)
@@ -225,8 +232,11 @@ def _timestamp_format(options: dict[str, object], header: RecordLayout) -> DateF
     return replace(compile_format(commented), origin=origin)
 
 
-def _map(values: Iterable[object]) -> set[str]:
-    """Return the names of the header fields that are used as metadata."""
+def _metadata_fields(values: Iterable[object]) -> set[str]:
+    """Return the names of the fixed-width header fields that are sources of metadata.
+
+    `values` are all options.
+    """
     names = set()
     for value in values:
         for source in value if isinstance(value, tuple) else (value,):
@@ -240,7 +250,7 @@ def _carry(header: RecordLayout, mapped: set[str]) -> tuple[ColumnSlot, ...]:
 
 
 def _table_of(record: RecordLayout, carried: tuple[ColumnSlot, ...], header: str) -> Table:
-    """Return a record's table.
+    """Return the table of a fixed-width record: the carried header fields, then the record's fields.
 
     A carried header field with the name of a record field gets the header's name as prefix.
     """

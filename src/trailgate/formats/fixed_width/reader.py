@@ -71,9 +71,10 @@ _SHORT = "Is the header the right one, or is the record cut off?"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FixedWidthRecords(MessageRecords):
-    """Fixed-width records, measured in bytes or characters.
+    """The records of a batch of fixed-width messages. Each record contains its complete header.
 
-    Each record contains its complete header.
+    `starts` and `ends` count units, which are bytes or characters (see `MessageUnits`). `header`
+    has a reader for each header field.
     """
 
     units: MessageUnits
@@ -84,7 +85,7 @@ class FixedWidthRecords(MessageRecords):
 
     @property
     def notes(self) -> frozenset[str]:
-        """Warnings about fixed-width records that a run reports once."""
+        """The warning about carriage returns after fixed-width records, if there are any."""
         units = self.units.units
         # A record may end at the very end of the data, where no byte follows.
         inside = self.ends[self.ends < len(units)] if self.returns else self.ends[:0]
@@ -92,11 +93,14 @@ class FixedWidthRecords(MessageRecords):
 
     @property
     def lengths(self) -> Longs:
-        """The number of units (bytes or characters) of each record."""
+        """The number of units (bytes or characters) of each fixed-width record."""
         return self.ends - self.starts
 
     def text(self, name: str) -> pa.Array:
-        """Return a header field of fixed-width records as text without surrounding blanks."""
+        """Return a header field of fixed-width records as text without surrounding blanks.
+
+        Raises BadMessagesError if the bytes of a field cannot be decoded.
+        """
         errors = MessageErrors()
 
         def refuse(rows: Longs, found: RowErrors) -> None:
@@ -153,8 +157,8 @@ class FixedWidthRecords(MessageRecords):
 
     def _place(self, rows: Longs, reader: FieldReader) -> Mapping[str, Any]:
         slot = reader.slot
-        begins = self.units.byte(self.starts[rows] + slot.offset)
-        raw = gather(self.units.data, begins, self.units.byte(self.starts[rows] + slot.end))
+        begins = self.units.to_bytes(self.starts[rows] + slot.offset)
+        raw = gather(self.units.data, begins, self.units.to_bytes(self.starts[rows] + slot.end))
         return {
             "offset": begins - self.messages.starts[self.message[rows]],
             "raw": raw,
@@ -176,7 +180,7 @@ class FixedWidthRecords(MessageRecords):
 
     def raws(self, rows: Longs) -> pa.BinaryArray:
         """Return the bytes of several fixed-width records, for errors."""
-        begins, ends = (self.units.byte(units[rows]) for units in (self.starts, self.ends))
+        begins, ends = (self.units.to_bytes(units[rows]) for units in (self.starts, self.ends))
         return gather(self.units.data, begins, ends)
 
 
@@ -185,9 +189,9 @@ class RecordPlan:
     """The plan for reading a table's fixed-width records: the readers of its columns in order.
 
     The first `carried` columns are stored in the header. `ends` contains for each other column the
-    smallest record length that includes this column and all columns before it. In `counters`,
-    offsets are counted from the beginning of the header, and column indexes include the carried
-    columns.
+    smallest record length that includes this column and all columns before it. `size` is the length
+    of the header and the record. In `counters`, offsets are counted from the beginning of the
+    header, and column indexes include the carried columns.
     """
 
     readers: tuple[FieldReader, ...]
@@ -227,7 +231,7 @@ def check_ends(
     """Check the ends of fixed-width records in which only the first `count` columns are complete.
 
     If these are all columns, only units equal to `blank` may follow. Otherwise a record must not
-    end inside a column, and no key column may be missing. Adds an error to each other record.
+    end inside a column, and no key column may be missing. Records that violate this get an error.
     """
     if count == len(plan.readers):
         _refuse_trailing(group, plan.size, blank)
@@ -241,7 +245,7 @@ def check_ends(
 
 
 def _refuse_parts(group: MessageRecordGroup[FixedWidthRecords], slot: ColumnSlot) -> None:
-    """Add an error to records that end within a column."""
+    """Add an error to fixed-width records that end within a column, the first incomplete one."""
     records, table, name = group.records, group.table.name, slot.column.name
     problem = f"the record ends within {name}, which has a length of {slot.field.size}"
 
@@ -252,7 +256,7 @@ def _refuse_parts(group: MessageRecordGroup[FixedWidthRecords], slot: ColumnSlot
 
 
 def _refuse_trailing(group: MessageRecordGroup[FixedWidthRecords], size: int, blank: int) -> None:
-    """Add an error to records that have other units than `blank` after the first `size` units."""
+    """Add an error to fixed-width records with units other than `blank` after the first `size` units."""
     records, table = group.records, group.table.name
     long = group.rows[records.lengths[group.rows] > size]
     if not len(long):
@@ -268,7 +272,10 @@ def _refuse_trailing(group: MessageRecordGroup[FixedWidthRecords], size: int, bl
 
 
 def _has_other(units: MessageUnits, starts: Longs, ends: Longs, unset: Longs) -> Mask:
-    """Return a mask of the spans in which some unit is not in `unset`. Spans must not be empty."""
+    """Return a mask of the spans of fixed-width data with a unit that is not in `unset`.
+
+    Spans must not be empty.
+    """
     marked = np.append(~np.isin(units.units, unset), False)
     # reduceat over [s0, e0, s1, e1, ...] gives the OR of [s0, e0), then of [e0, s1), and so on:
     # every second result is a span. The appended False allows an end at the very end of the data.
@@ -312,7 +319,7 @@ class FixedWidthFormat(MessageFormat[FixedWidthRecords]):
         records = FixedWidthRecords(
             messages=units.messages,
             message=message,
-            offset=units.byte(starts) - units.messages.starts[message],
+            offset=units.to_bytes(starts) - units.messages.starts[message],
             units=units,
             starts=starts,
             ends=ends,
@@ -326,7 +333,10 @@ class FixedWidthFormat(MessageFormat[FixedWidthRecords]):
     def layouts(
         self, records: FixedWidthRecords, tables: Sequence[Table], table_of: Longs
     ) -> Longs:
-        """Return the number of complete columns of each fixed-width record."""
+        """Return the layout number of each fixed-width record: its number of complete columns.
+
+        Records of one table with the same number are read together.
+        """
         counts, lengths = np.zeros(len(table_of), np.int64), records.lengths
         for number, table in enumerate(tables):
             rows = np.flatnonzero(table_of == number)
@@ -374,7 +384,7 @@ def _check_counter(
     column: StateColumn,
     unset: Longs,
 ) -> None:
-    """Add an error to records whose counter of an OCCURS DEPENDING ON contradicts their elements.
+    """Add an error to fixed-width records whose OCCURS DEPENDING ON counter contradicts their elements.
 
     The counter is negative, or greater than the copybook or the record allows; or there are values
     in elements that it does not count. Elements that consist only of `unset` units, such as blanks,
@@ -409,7 +419,7 @@ def _refuse_more(
     counts: Longs,
     unset: Longs,
 ) -> None:
-    """Add an error to records whose counter is too small.
+    """Add an error to fixed-width records whose OCCURS DEPENDING ON counter is too small.
 
     In such a record, an element that is not counted has a value: a unit that is not in `unset`.
     """

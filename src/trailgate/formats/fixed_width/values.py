@@ -64,36 +64,36 @@ class MessageUnits:
     units: UnitMatrix
     first_bytes: Longs | None = None
 
-    def of_bytes(self, offsets: Longs) -> Longs:
-        """Convert byte offsets to offsets in units."""
+    def from_bytes(self, offsets: Longs) -> Longs:
+        """Convert byte offsets in fixed-width messages to offsets in units."""
         if self.first_bytes is None:
             return offsets
         return np.searchsorted(self.first_bytes, offsets)
 
-    def byte(self, units: Longs) -> Longs:
-        """Convert offsets in units to byte offsets."""
+    def to_bytes(self, units: Longs) -> Longs:
+        """Convert offsets in units to byte offsets in fixed-width messages."""
         return units if self.first_bytes is None else self.first_bytes[units]
 
     def rows(self, starts: Longs, width: int) -> UnitMatrix:
-        """Return a matrix with `width` units from each start."""
+        """Return a matrix with `width` units of fixed-width data from each start."""
         if self.first_bytes is None:
             return rows_at(self.data, starts, width)
         taken: UnitMatrix = self.units[starts[:, None] + np.arange(width)]
         return taken
 
     def records(self, framing: Framing | None) -> RunFrames:
-        """Cut the bodies into records, in units. Without a framing each body is one record.
+        """Cut fixed-width messages into records, in units.
 
-        An empty body has no record. The last record of a body may be shorter, or lack its
-        delimiter.
+        Without a framing each message is one record. An empty message has no record. The last
+        record of a message may be shorter, or lack its delimiter.
         """
         full = np.flatnonzero(self.messages.ends > self.messages.starts)
         starts, ends = self.messages.starts[full], self.messages.ends[full]
         # Delimiters are searched in bytes, but lengths count units.
         if framing is not None and framing.kind is FrameKind.LINE:
             run, starts, ends = find_frames_in_runs(self.data, starts, ends, framing)
-            return RunFrames(full[run], self.of_bytes(starts), self.of_bytes(ends))
-        starts, ends = self.of_bytes(starts), self.of_bytes(ends)
+            return RunFrames(full[run], self.from_bytes(starts), self.from_bytes(ends))
+        starts, ends = self.from_bytes(starts), self.from_bytes(ends)
         if framing is None:
             return RunFrames(full, starts, ends)
         run, starts, ends = find_frames_in_runs(self.data, starts, ends, framing)
@@ -101,9 +101,9 @@ class MessageUnits:
 
 
 def split_into_units(messages: MessageBatch, *, characters: bool) -> MessageUnits:
-    """Convert the messages to units: characters of UTF-8 text with `characters`, otherwise bytes.
+    """Convert fixed-width messages to units: UTF-8 characters with `characters`, otherwise bytes.
 
-    Raises BadMessagesError if a body is not UTF-8.
+    Raises BadMessagesError if a message is not UTF-8.
     """
     data = octets(messages.data)
     if not characters or not len(messages):
@@ -168,7 +168,7 @@ def text_reader(slot: ColumnSlot, options: ValueOptions, convert: Convert) -> Fi
 
 
 def keep_text(values: pa.Array) -> pa.Array:
-    """Return a field's text unchanged: the conversion of text columns."""
+    """Return a fixed-width field's text unchanged: the conversion of header fields."""
     return values
 
 
@@ -178,7 +178,7 @@ def _is_printed(field: CopybookField) -> bool:
 
 
 def _decode(field: CopybookField, options: ValueOptions) -> Decode:
-    """Return a decoder for units that are bytes, or characters."""
+    """Return a decoder of a fixed-width field, for units that are bytes or characters."""
     of_bytes, text = decoder(field, options), field.usage is Usage.TEXT
 
     def decode(units: UnitMatrix) -> DecodedColumn:
@@ -194,7 +194,10 @@ def _decode(field: CopybookField, options: ValueOptions) -> Decode:
 
 
 def _characters(units: UnitMatrix, trim: Callable[..., pa.Array]) -> pa.Array:
-    """Convert rows of code points to text."""
+    """Convert rows of code points, the values of a fixed-width field, to text.
+
+    `trim` removes blanks.
+    """
     # The UTF-8 length of each code point: 1 below 0x80, 2 below 0x800, 3 below 0x10000, otherwise
     # 4.
     sizes = 1 + (units > 0x7F).astype(np.int64) + (units > 0x7FF) + (units > 0xFFFF)
@@ -203,7 +206,11 @@ def _characters(units: UnitMatrix, trim: Callable[..., pa.Array]) -> pa.Array:
 
 
 def _or_blank(column: Column, options: ValueOptions, form: DateFormat | None = None) -> Convert:
-    """Return the column's parser. With fixed.blank=null, it returns NULL for blank values."""
+    """Return the parser of a fixed-width column's text.
+
+    With fixed.blank=null, it returns NULL for blank text. `form` is the date format, if the field
+    has one.
+    """
     parse = parser_for(column, form)
     if options.blank is not BlankPolicy.NULL:
         return parse
@@ -216,7 +223,7 @@ def _or_blank(column: Column, options: ValueOptions, form: DateFormat | None = N
 
 
 def _fit(slot: ColumnSlot) -> Convert:
-    """Return the conversion of decoded numbers (or bytes in hex) to the column's type."""
+    """Return the conversion of fixed-width numbers, or bytes in hex, to a column's type."""
     field, column = slot.field, slot.column
     wide = field.usage in _BINARY_NUMBERS and column.external_length > _SURE_DIGITS
     if column.family is TypeFamily.INTEGER and not wide:
@@ -251,10 +258,10 @@ def _as_text(values: pa.Array) -> pa.Array:
 
 
 def _number_text(values: pa.Array, field: CopybookField) -> pa.Array:
-    """Format numbers as text.
+    """Format the decoded numbers of a fixed-width field as text.
 
-    Integers get leading zeros up to the digits of their field, as COBOL's DISPLAY statement prints
-    them.
+    Integers that are not negative get leading zeros up to the digits of their field, as COBOL's
+    DISPLAY statement prints them.
     """
     text, number = _as_text(values), field.number
     if number is None or number.scale:

@@ -153,7 +153,7 @@ class JsonNodes:
         return NodeArrays(self.name, self.kind, self.start, self.length, self.last)
 
     def members(self, parents: Longs, names: Sequence[str]) -> Sequence[Longs]:
-        """Find, for each name, the member of each parent object.
+        """Find, for each name, the member of each JSON object in `parents`.
 
         The result is `NO_NODE` if an object does not have the member, or the parent is not an
         object.
@@ -196,9 +196,9 @@ class JsonNodes:
         return values, nested
 
     def text_columns(self, begins: Longs, sizes: Offsets, count: int) -> Sequence[pa.Array]:
-        """Build `count` text columns of equal length from the spans of all their strings, column by column.
+        """Build `count` text columns of equal length from the spans of JSON values, column by column.
 
-        A negative size is a null.
+        A negative size is a null. Raises DecodeError if all strings together exceed 2 GiB.
         """
         # Nulls take no bytes. The sum is computed with 64 bits, because 32 could overflow before
         # the check.
@@ -217,7 +217,7 @@ class JsonNodes:
         ]
 
     def raws(self, nodes: Longs, most: int) -> pa.BinaryArray:
-        """Return the first bytes of several JSON nodes' values, for errors."""
+        """Return the first bytes (`most` at most) of several JSON nodes' values, for errors."""
         begins = self.start[nodes].astype(np.int64)
         return gather(self.text, begins, begins + np.minimum(self.length[nodes], most))
 
@@ -230,8 +230,8 @@ class JsonNodes:
 class JsonScanner:
     """Scans batches of JSON messages. Member names keep their numbers from batch to batch.
 
-    Members of objects become nodes down to `levels` levels below a record. The members of a
-    record's member named `opaque` do not.
+    Members of objects become nodes down to `levels` levels below a record. A record's member named
+    `opaque` becomes a node too, but its own members do not.
     """
 
     def __init__(self, levels: int, opaque: str = "") -> None:
@@ -248,7 +248,10 @@ class JsonScanner:
         self.opaque_name = self._number(self.opaque) if self.opaque else -1
 
     def _number(self, name: str) -> int:
-        """Return the number of a name, by scanning a document that contains it."""
+        """Return the number of a JSON member name.
+
+        A new name is added, by scanning a document that contains it.
+        """
         # The same layout as in `scan_json`: text, SPARE zeros, room for decoded strings.
         text = np.zeros(2 * (len(name) + 7) + 3 * SPARE, np.uint8)
         document = f'{{"{name}":0}}'.encode()
@@ -269,7 +272,7 @@ class JsonScanner:
         return int(nodes.nodes.name[1])
 
     def _table(self) -> None:
-        """Create the hash table of names, with room for as many names as `info` has."""
+        """Create the hash table of JSON member names, with room for as many names as `info` has."""
         # Four slots per name: a search in a quarter full table rarely needs a second look.
         self.table = np.zeros(4 * len(self.info) // INFO, np.int32)
         fill_table(self.info, self.pool, int(self.used[NAMES]), self.table)
@@ -289,7 +292,8 @@ class JsonScanner:
     def scan(self, messages: MessageBatch) -> JsonNodes:
         """Scan a batch of JSON messages into nodes.
 
-        Raises BadMessagesError for messages that are not JSON or not UTF-8.
+        Raises BadMessagesError for messages that are not JSON or not UTF-8, and DecodeError if the
+        batch exceeds 2 GiB.
         """
         check_utf8(messages)
         # Messages with data in their member names would otherwise let the table grow forever.
@@ -360,7 +364,7 @@ class JsonScanner:
 
 
 class _Room:
-    """Output arrays of the scan: for nodes and records."""
+    """The output arrays of a JSON scan, with room for a number of nodes and records."""
 
     def __init__(self, nodes: int, records: int) -> None:
         self.nodes = NodeArrays(
@@ -373,7 +377,7 @@ class _Room:
         self.roots = RootArrays(np.empty(records, np.int64), np.empty(records, np.int64))
 
     def double(self) -> _Room:
-        """Return arrays that are twice as large, with the same content."""
+        """Return output arrays of a JSON scan that are twice as large, with the same content."""
         room = _Room(2 * len(self.nodes.name), 2 * len(self.roots.record_node))
         arrays: tuple[np.ndarray, ...] = (*self.nodes, *self.roots)
         larger: tuple[np.ndarray, ...] = (*room.nodes, *room.roots)
@@ -385,7 +389,7 @@ class _Room:
 def _errors(
     text: Octets, starts: Longs, ends: Longs, problem: Octets, place: Longs
 ) -> MessageErrors:
-    """Return the errors of the messages whose code in `problem` is not 0.
+    """Build the errors of messages that are not JSON: those whose code in `problem` is not 0.
 
     Message i is `text[starts[i]:ends[i]]`, and its fault is at the offset `place[i]` of the text.
     """
@@ -416,7 +420,7 @@ def _errors(
 def _ascii_errors(
     text: Octets, begins: Longs, ends: Longs, at: Longs, codes: Octets
 ) -> ErrorColumns:
-    """Build the errors of messages that are ASCII.
+    """Build the errors of messages that are not JSON and consist of ASCII characters, all at once.
 
     Message i is `text[begins[i]:ends[i]]`. It has the fault `codes[i]` at the offset `at[i]` of the
     text.
@@ -465,9 +469,12 @@ def _error(body: bytes, at: int, code: int) -> DecodeError:
 
 @dataclass(frozen=True, slots=True)
 class JsonRecords(MessageRecords):
-    """The JSON documents of messages as records.
+    """The JSON documents of a batch of messages as records.
 
-    A header field is a member of the object `holder`, or a path of names such as `tokens.6`.
+    `document` is the node of each record's document, and `holder` the node of the object in it
+    whose members are the header fields: the document itself, or its payload. A header field is a
+    member of the holder, or a path of names such as `tokens.6`. `known` and `found` cache the
+    columns and nodes that were already read.
     """
 
     no_record: ClassVar[SkipReason] = SkipReason.EMPTY_ARRAY
@@ -479,9 +486,7 @@ class JsonRecords(MessageRecords):
     found: dict[str, Longs] = field(default_factory=dict)
 
     def text(self, name: str) -> pa.Array:
-        """Return a member of the JSON documents as text.
-
-        It is null for JSON null or if the member is missing.
+        """Return a member of each JSON document as text, null if it is missing or JSON null.
 
         Raises BadMessagesError if it is an object or an array.
         """
@@ -490,7 +495,7 @@ class JsonRecords(MessageRecords):
         return self.known[name]
 
     def node_at(self, path: str) -> Longs:
-        """Return the JSON node at a path of names separated by points, or `NO_NODE`.
+        """Return each record's JSON node at a path of names separated by points, or `NO_NODE`.
 
         A member with the complete path as its name takes precedence.
         """
@@ -539,7 +544,10 @@ class JsonRecords(MessageRecords):
 
 
 def _kind_names(text: str, kinds: Octets) -> pa.StringArray:
-    """Return the names of JSON types as text."""
+    """Fill the name of each JSON type into a text.
+
+    Example: "expected text, found {}" and NUMBER become "expected text, found a number".
+    """
     # Format the text once for each distinct type, and repeat it by index.
     known, which = np.unique(kinds, return_inverse=True)
     texts = [text.format(KINDS.get(kind, "nothing")) for kind in known.tolist()]

@@ -30,7 +30,7 @@ _Spans = list[tuple[int, int]]
 def documents_before(
     scanner: JsonScanner, messages: MessageBatch, offsets: Longs
 ) -> EarlierRecords | None:
-    """Return the documents that end before the fault of their message, or None if there are none.
+    """Return the JSON documents that end before the fault of their message, or None if there are none.
 
     `offsets` contains for each message the offset of its fault.
     """
@@ -73,7 +73,12 @@ def documents_before(
 def _decode(
     messages: MessageBatch, offsets: Longs, numbers: Longs
 ) -> list[tuple[Longs, Longs, Longs]]:
-    """Return the spans of the documents before the syntax errors of some messages."""
+    """Find the documents before the syntax errors of messages that are not JSON.
+
+    `numbers` are these messages. Returns for each of them three arrays with an element per
+    document: the number of the message, and the document's start and end. Stops after `_MOST_BYTES`
+    of text.
+    """
     found, left, data = [], _MOST_BYTES, memoryview(messages.data)
     for number in numbers.tolist():
         left -= int(offsets[number])
@@ -91,7 +96,10 @@ def _decode(
 
 
 def _spans(text: str) -> _Spans:
-    """Return the spans of the complete documents at the beginning of a text. The elements of an array are documents."""
+    """Return the spans of the complete JSON documents at the beginning of a text.
+
+    The elements of an array are documents.
+    """
     decoder, at = json.JSONDecoder(), 0
     spans: _Spans = []
     while True:

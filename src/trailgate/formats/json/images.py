@@ -2,7 +2,7 @@
 
 `place_members` finds the node of every (column, row) pair of an image in one pass. Each column is
 then converted from text by the functions of `converter_for`. Members that are not columns, and
-columns that occur twice, are errors. Base64 text (RFC 4648 section 4) is also decoded here.
+columns that occur twice, are errors.
 """
 
 from __future__ import annotations
@@ -15,13 +15,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from trailgate.arrays import Longs, Mask, Octets, Offsets, byte_table
+from trailgate.arrays import Longs, Mask, Octets, Offsets
 from trailgate.columnar.digits import to_hex
-from trailgate.columnar.gather import NO_NULLS, build_binary_column
-from trailgate.columnar.kernels.words import SPARE
-from trailgate.columnar.rows import convert_valid_rows, octets, row_error, text_view
+from trailgate.columnar.rows import row_error
 from trailgate.errors import DecodeError, did_you_mean
-from trailgate.formats.json import object_kernels as kernels
+from trailgate.formats.json.base64_text import from_base64
 from trailgate.formats.json.documents import CONTAINERS, KINDS, JsonNodes, JsonRecords
 from trailgate.formats.json.object_kernels import (
     NO_NODE,
@@ -39,46 +37,8 @@ from trailgate.model.tables import Column
 from trailgate.model.types import TypeFamily
 from trailgate.model.values import parser_for
 
-_ALPHABET: Final = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
-_DIGITS: Final = byte_table({code: value for value, code in enumerate(_ALPHABET)}, kernels.INVALID)
-
-
 IS_MISSING: Final = "_isMissing"
 _BINARY_HINT = "Set json.binary to hex or base64"
-
-
-def from_base64(values: pa.StringArray) -> pa.BinaryArray:
-    """Decode base64 text with padding; null stays null.
-
-    Raises DecodeError, with the row in `where.record`, if a value is not base64.
-    """
-
-    def convert(dense: pa.Array) -> pa.Array:
-        offsets, data = text_view(dense)
-        ends = np.empty(len(dense) + 1, np.int32)
-        out = np.empty(3 * (int(offsets[-1] - offsets[0]) // 4) + SPARE, np.uint8)
-        row = kernels.decode_base64(data, offsets, _DIGITS, ends, out)
-        if row >= 0:
-            raise row_error("not base64 text", dense, row)
-        return build_binary_column(ends, out, NO_NULLS, text=False)
-
-    return convert_valid_rows(convert, values)
-
-
-def to_base64(values: pa.BinaryArray) -> pa.StringArray:
-    """Encode bytes as base64 text with padding; null stays null."""
-
-    def convert(dense: pa.Array) -> pa.Array:
-        offsets, data = text_view(dense)
-        lengths = np.diff(offsets).astype(np.int64)
-        ends = np.zeros(len(dense) + 1, np.int32)
-        # Each 3 bytes begun become 4 characters: 0, 1, 3 and 4 bytes become 0, 4, 4 and 8.
-        np.cumsum((lengths + 2) // 3 * 4, out=ends[1:])
-        out = np.empty(int(ends[-1]), np.uint8)
-        kernels.encode_base64(data, offsets, octets(_ALPHABET), ends, out)
-        return build_binary_column(ends, out, NO_NULLS, text=True)
-
-    return convert_valid_rows(convert, values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,11 +73,11 @@ class JsonValues:
         return JsonValues(self.nodes, self.strings.take(rows), cells, self.nested)
 
     def refuse_nested(self) -> None:
-        """Raise DecodeError, with the row in `where.record`, if a value is an object or an array."""
+        """Raise DecodeError, with the row in `where.record`, if a JSON value is an object or an array."""
         if self.nested:
             self._refuse(np.isin(self.kinds, CONTAINERS), "")
 
-    def refuse_others(self, *kinds: int) -> None:
+    def require_types(self, *kinds: int) -> None:
         """Raise DecodeError, with the row in `where.record`, if a value's JSON type is not one of `kinds`."""
         expected = ", or ".join(KINDS[kind] for kind in kinds)
         self._refuse(~np.isin(self.kinds, kinds), f"Expected {expected}")
@@ -192,7 +152,10 @@ class JsonImages(MessageRecordGroup[JsonRecords]):
         )
 
     def _check_keys(self, missing: npt.NDArray[np.bool_], hint: str) -> None:
-        """Add an error to each record without the value of a key column."""
+        """Add an error, with a hint, to each JSON record without the value of a key column.
+
+        `missing[i]` marks the rows without a value of column i.
+        """
         for i in self.table.marked_keys:
             if missing[i].any():
                 name = self.table.columns[i].name
@@ -216,7 +179,11 @@ class JsonImages(MessageRecordGroup[JsonRecords]):
             self._refuse(np.flatnonzero(bad & (kinds == kind)), problem, what, hint)
 
     def refuse_prefixed(self, parents: Longs, what: str, prefix: str) -> None:
-        """Add an error to each record with members of this prefix, which its operation type must not have."""
+        """Add an error to each JSON record with an image that its operation type must not have.
+
+        These are the members that begin with `prefix` and are not null, such as `before.ID` in an
+        insert. `what` is the image's name in errors.
+        """
         nodes = self.records.nodes
         for name in nodes.names:
             if name.casefold().startswith(prefix.casefold()):
@@ -227,7 +194,7 @@ class JsonImages(MessageRecordGroup[JsonRecords]):
     def _columns_of(
         self, names: Sequence[str], passed_over: frozenset[str], prefix: str = ""
     ) -> Longs:
-        """Return the meaning of each name for `place_members`: a column, UNKNOWN or PASSED_OVER.
+        """Return the meaning of JSON member names for `place_members`: column, UNKNOWN or PASSED_OVER.
 
         If there are n columns, n + i means "column i is missing if this member is true"
         (`ID_isMissing`).
@@ -261,7 +228,7 @@ class JsonImages(MessageRecordGroup[JsonRecords]):
     def _refuse_named(
         self, members: Longs, of_name: Callable[[str], tuple[str, str, str | None]]
     ) -> None:
-        """Add an error to each row with a wrong member: `members` is its node in each row, or -1.
+        """Add an error to each row with a wrong JSON member: `members` is its node in each row, or -1.
 
         `of_name` returns problem, hint and field for a member's name.
         """
@@ -317,9 +284,9 @@ class JsonImages(MessageRecordGroup[JsonRecords]):
 def converter_for(column: Column, binary: str) -> ConvertValues:
     """Return the function that converts the JSON members of a column to its type.
 
-    `binary` is the notation of bytes: "hex" or "base64". Numbers and
-    booleans are converted from their JSON text, such as `1.50` or `true`. Only text columns accept
-    objects and arrays.
+    `binary` is the notation of bytes: "hex", "base64", or "" if it is unknown, in which case bytes
+    are an error. Numbers and booleans are converted from their JSON text, such as `1.50` or `true`.
+    Only text columns accept objects and arrays.
     """
     parse = parser_for(column)
     is_text, is_bytes = column.family is TypeFamily.TEXT, column.family is TypeFamily.BYTES

@@ -22,7 +22,7 @@ PADDING: Final = 0x3D
 
 
 class MemberCells(NamedTuple):
-    """The node and the text span of each column in each row.
+    """The JSON node and the text span of each column's value in each row.
 
     Column c of row r is at the index `c * rows + r`.
     """
@@ -36,7 +36,7 @@ class MemberCells(NamedTuple):
 def pick_members(
     parents: Longs, name: Offsets, kind: Octets, last: Offsets, slot: Longs, found: Longs
 ) -> int:
-    """Find the members of objects by name. Return how many were found.
+    """Find the members of JSON objects by name. Return how many were found.
 
     `slot[n]` is the output column of the members with name number n, or -1 if they are not wanted.
     The node found for output column c and row r is written to `found[c * rows + r]`.
@@ -70,7 +70,7 @@ def place_members(
     unknown: Longs,
     again: Longs,
 ) -> tuple[int, int]:
-    """Find the node and the text span of each column in each object.
+    """Find the node and the text span of each table column in each JSON object.
 
     `column_of` is the column of each name, `UNKNOWN` or `PASSED_OVER`. A value of at least
     `columns` means that the column `value - columns` is missing if the member is true. For JSON
@@ -134,7 +134,7 @@ def measure_nodes(
     offsets: Offsets,
     nulls: Mask,
 ) -> int:
-    """Write the text offset of each node, Arrow's offsets of the strings, and the mask of nulls.
+    """Prepare JSON values for an Arrow column: text offsets, Arrow's offsets, and the mask of nulls.
 
     JSON null and `NO_NODE` are nulls. Returns the number of values that are objects or arrays,
     or `TOO_MANY` if the text exceeds 2 GiB.
@@ -177,7 +177,7 @@ def mark_numbers(data: Octets, offsets: Offsets, found: Mask) -> int:
 def decode_base64(
     data: Octets, offsets: Offsets, digits: Octets, ends: Offsets, out: Octets
 ) -> int:
-    """Decode base64 strings into `out`, with Arrow's offsets in `ends`.
+    """Decode a column of base64 strings into `out`, with Arrow's offsets in `ends`.
 
     Return the first row that is not base64, or -1.
 
@@ -220,7 +220,7 @@ def decode_base64(
 def encode_base64(
     data: Octets, offsets: Offsets, letters: Octets, ends: Offsets, out: Octets
 ) -> None:
-    """Encode each row's bytes as base64. The text of row i is written to `out` from `ends[i]` on."""
+    """Encode the bytes of a column as base64. The text of row i is written to `out` from `ends[i]` on."""
     for row in range(len(offsets) - 1):
         at, end, to = np.int64(offsets[row]), np.int64(offsets[row + 1]), np.int64(ends[row])
         # Three bytes are four letters of six bits. Example: 4D 61 6E, 010011 010110 000101 101110 in

@@ -53,8 +53,9 @@ KINDS: Final = {
 class JsonMember(NamedTuple):
     """A member of a written JSON object: a literal such as `"ID":`, then the value in the row.
 
-    A null value is written as `null`. In the rows of the mask `missing`, the whole member is
-    omitted.
+    `kind` states how values are written, for example `STRING`: in quotes, with escapes. A null
+    value is written as `null`. In the rows of the mask `missing`, the whole member is omitted. With
+    the kind `NOTHING`, only the literal is written, for example a closing brace.
     """
 
     literal: bytes
@@ -69,9 +70,9 @@ def json_literal(value: object) -> bytes:
 
 
 def measure_members(members: Sequence[JsonMember], rows: int) -> MeasuredRows:
-    """Measure JSON rows that consist of these members.
+    """Compute the sizes of written JSON objects that consist of these members, one object per row.
 
-    The first member after an opening brace must not begin with a comma. Which member is the first
+    The first member after an opening brace is written without its comma. Which member is the first
     differs by row, because members may be missing.
     """
     pieces: list[RowPiece] = []
@@ -91,7 +92,10 @@ def measure_members(members: Sequence[JsonMember], rows: int) -> MeasuredRows:
 
 
 def _piece(member: JsonMember, fresh: Mask | None, rows: int) -> RowPiece:
-    """Return the template piece of a member. It has no comma in `fresh` rows."""
+    """Return the template piece of a JSON member.
+
+    It is written without its comma in `fresh` rows.
+    """
     text, values, kind = member.literal, member.values, member.kind
     forms = _forms(text, kind)
     states = None
@@ -127,7 +131,7 @@ def _piece(member: JsonMember, fresh: Mask | None, rows: int) -> RowPiece:
 
 
 def _forms(text: bytes, kind: int) -> tuple[PieceForm, ...]:
-    """Return the four forms of a member, by state: its value, null, its value in quotes, and nothing."""
+    """Return a JSON member's forms by state: its value, null, its value in quotes, and nothing."""
     if kind == NOTHING:
         return PieceForm(text), PieceForm(text), PieceForm(text), PieceForm()
     quote = b'"' if kind in (PLAIN, STRING) else b""
@@ -160,7 +164,10 @@ def map_members(maps: pa.MapArray) -> pa.Array:
 
 
 def join_members(entries: Sequence[JsonMember], offsets: Longs) -> pa.Array:
-    """For each i, join the JSON members `offsets[i]:offsets[i + 1]` to one string, with commas between them."""
+    """For each i, join the JSON members `offsets[i]:offsets[i + 1]` with commas to one string.
+
+    `entries` are the parts of each member: a comma and its name, then a colon and its value.
+    """
     rows = int(offsets[-1])
     first = np.zeros(rows, bool)
     # The first member of each non-empty group. Example: offsets 0 2 2 3 mark the members 0 and 2.
@@ -207,7 +214,7 @@ def image_members(
 
 
 def check_no_image(block: ChangeBlock, image: Image, name: str) -> None:
-    """Raise EncodeError if an image has a value although the operation type has no such image."""
+    """Raise EncodeError if operations have an image that JSON messages of their type lack."""
     for state, column in zip(image, block.table.columns, strict=True):
         present: Mask = ~state.is_missing(len(block))
         if present.any():
@@ -226,7 +233,7 @@ def operation_error(block: ChangeBlock, row: int, problem: str, hint: str = "") 
 
 
 def check_sizes(block: ChangeBlock, sizes: Longs, most: int) -> None:
-    """Raise EncodeError if a written message has more than `most` bytes."""
+    """Raise EncodeError if a written JSON message has more than `most` bytes."""
     row = int(np.argmax(sizes > most))
     if sizes[row] > most:
         problem = f"the message has {int(sizes[row])} bytes; the limit is {most}"
@@ -271,7 +278,7 @@ def write_bodies(parts: Iterable[tuple[Longs, MeasuredRows]], count: int) -> pa.
 
 
 def table_numbers(batch: ChangeBatch) -> Longs:
-    """Return for each operation the index of its block in `batch.blocks`."""
+    """Return for each operation of a batch the index of its table's block in `batch.blocks`."""
     numbers = np.empty(batch.rows, np.int64)
     for number, block in enumerate(batch.blocks):
         numbers[block.order] = number

@@ -42,7 +42,7 @@ class MemberPaths(HeaderFields):
     """Accepts every name as a JSON header field, because the members are known only from the messages."""
 
     def spelling(self, name: str) -> str | None:
-        """Return the member's name unchanged."""
+        """Return the JSON member's name unchanged."""
         return name
 
 
@@ -51,10 +51,11 @@ class JsonOptions(MetadataOptions):
     """How GoldenGate's JSON messages are read. `docs/properties.md` describes each property.
 
     `before`, `after` and `tokens` are paths to members. In the model "row", columns are members of
-    the object at the path `row` (the message itself if empty); `others` are members of it that are
-    not columns. In the model "flat", columns are members of the message with names such as
+    the object at the path `row` (the message itself if empty); `metadata_members` are members of it
+    that are not columns. In the model "flat", columns are members of the message with names such as
     `after.ID`: `before` or `after`, the `delimiter`, and the column. `binary` is the notation of
-    bytes, or "" if it is unknown.
+    bytes, or "" if it is unknown. `levels` and `opaque` limit the members that are scanned (see
+    `JsonScanner`).
     """
 
     model: str
@@ -64,13 +65,13 @@ class JsonOptions(MetadataOptions):
     delimiter: str
     tokens: str
     binary: str
-    others: frozenset[str]
+    metadata_members: frozenset[str]
     levels: int
     opaque: str
 
     @property
     def by_id(self) -> bool:
-        """Whether consecutive operations with the same transaction id form one transaction.
+        """Whether consecutive JSON operations with the same transaction id form one transaction.
 
         This is the case if no transaction indicator is configured.
         """
@@ -130,14 +131,14 @@ def json_options(properties: Properties) -> JsonOptions:
         delimiter=delimiter,
         tokens=tokens,
         binary=read.text("binary").casefold(),
-        others=METADATA | beside,
+        metadata_members=METADATA | beside,
         levels=_levels(paths, (*images, tokens)),
         opaque="" if any(path.partition(".")[0] == SCHEMA for path in paths) else SCHEMA,
     )
 
 
 def _levels(paths: Iterable[str], images: Iterable[str]) -> int:
-    """Return the number of member levels to scan.
+    """Return the number of levels of JSON members to scan.
 
     All members at `paths` must be scanned, and the members of the objects at `images`. Example: the
     path "source.ts_ms" needs two levels, and so does the image "after", for its columns.
@@ -148,7 +149,7 @@ def _levels(paths: Iterable[str], images: Iterable[str]) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JsonPublishOptions(PublishOptions):
-    """How JSON messages are written, one per operation."""
+    """How operations are published as GoldenGate's JSON messages, one message per operation."""
 
     content: Annotated[Literal["row"], "a message holds one operation"] = ROW
     model: Annotated[

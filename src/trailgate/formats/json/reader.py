@@ -123,7 +123,7 @@ class JsonFormat(MessageFormat[JsonOperations]):
             holders = records.node_at(options.row)[rows] if options.row else records.holder[rows]
             if options.row:
                 group.check_images(holders, options.row, wanted=True)
-            image = group.image(holders, converters, options.others, keyed=True)
+            image = group.image(holders, converters, options.metadata_members, keyed=True)
             return (image, absent) if kind == DELETE else (absent, image)
         if options.model == FLAT_MODEL:
             return self._flat_images(group, kind, converters)
@@ -133,7 +133,7 @@ class JsonFormat(MessageFormat[JsonOperations]):
     def _flat_images(
         self, group: JsonImages, kind: int, converters: Sequence[ConvertValues]
     ) -> tuple[Image, Image]:
-        """Read the images of members named like `before.ID` and `after.ID`."""
+        """Read images from JSON members named like `before.ID` and `after.ID`."""
         holders, delimiter = group.records.holder[group.rows], self.options.delimiter
         # For each image: its name, whether the operation type has it, and whether its keys are
         # required.
@@ -159,7 +159,7 @@ class JsonFormat(MessageFormat[JsonOperations]):
         return before, after
 
     def _hint(self, names: Sequence[str]) -> str:
-        """Return the hint for a message without an image.
+        """Return the hint for a JSON message in which an image is missing or is not an object.
 
         `names` are the member names of the batch.
         """
@@ -174,7 +174,7 @@ class JsonFormat(MessageFormat[JsonOperations]):
         return _PATH_HINT if "payload" in names else _ROW_HINT
 
     def _flat_hint(self, names: Sequence[str], image: str) -> str:
-        """Return the hint for a message in which a flat image has no key.
+        """Return the hint for a JSON message in which a flat image has no key.
 
         The hint corrects the delimiter, or the model if the image is a nested object; otherwise "".
         """
@@ -217,7 +217,10 @@ class JsonFormat(MessageFormat[JsonOperations]):
 
 
 def _flat_member(names: Sequence[str], image: str) -> tuple[str, str]:
-    """Return the first name like `after.ID` or `after_ID`, and its delimiter. Otherwise two empty strings."""
+    """Return the first JSON member name like `after.ID` or `after_ID`, and the delimiter in it.
+
+    Returns two empty strings if there is no such name.
+    """
     for name in names:
         match = re.match(rf"{re.escape(image)}([^A-Za-z0-9]+)[A-Za-z0-9]", name)
         if match:

@@ -97,7 +97,7 @@ FACTOR: Final = np.uint64(0x9E3779B97F4A7C15)
 
 
 class JsonText(NamedTuple):
-    """The text of a batch: `size` bytes of messages, `SPARE` zeros, and room for as much again.
+    """The text of a batch: `size` bytes of JSON messages, `SPARE` zeros, and room for decoded strings.
 
     Message i is `text[starts[i] : ends[i]]`.
     """
@@ -109,7 +109,7 @@ class JsonText(NamedTuple):
 
 
 class ScanTables(NamedTuple):
-    """The arrays that are kept from one scan to the next.
+    """The arrays that are kept from one JSON scan to the next, such as the member names seen so far.
 
     `table` is the hash table of names, with a row of `info` and some bytes of `pool` for each.
     `stack` has a frame for each open value, and `used` states how much of each array is filled.
@@ -126,7 +126,7 @@ class ScanTables(NamedTuple):
 
 
 class NodeArrays(NamedTuple):
-    """The nodes: the name, type, and span of each value, and the node after it and its members."""
+    """The nodes of a JSON scan: each value's name, type and span, and the next node outside of it."""
 
     name: Offsets
     kind: Octets
@@ -136,14 +136,14 @@ class NodeArrays(NamedTuple):
 
 
 class RootArrays(NamedTuple):
-    """The node and the message of each record."""
+    """The JSON documents (records) of a scan: the node and the message number of each."""
 
     record_node: Longs
     record_message: Longs
 
 
 class FaultArrays(NamedTuple):
-    """The fault of each message, and its offset."""
+    """The fault in each message's JSON text, such as `NO_COLON` or `GOOD`, and its offset."""
 
     problem: Octets
     place: Longs
@@ -151,7 +151,7 @@ class FaultArrays(NamedTuple):
 
 @inner
 def is_name(text: Octets, at: int, number: int, info: Longs, pool: Octets) -> bool:
-    """Return whether the text at an offset is the name `number` and a closing quote.
+    """Return whether the JSON text at an offset is the member name `number` and a closing quote.
 
     Both are read in words of eight bytes, so eight bytes must follow the text and the pool. Of the
     last word, only the bytes of the name and the quote are compared.
@@ -174,7 +174,10 @@ def is_name(text: Octets, at: int, number: int, info: Longs, pool: Octets) -> bo
 def name_number(
     text: Octets, at: int, size: int, table: Offsets, info: Longs, pool: Octets, used: Longs
 ) -> int:
-    """Return the number of a name. A new name is added; `NO_ROOM` if it does not fit."""
+    """Return the number of a JSON member name.
+
+    A new name is added; `NO_ROOM` if it does not fit.
+    """
     place = hash_name(text, at, size) & (len(table) - 1)
     while True:
         number = np.int64(table[place])
@@ -205,7 +208,7 @@ def name_number(
 
 @inner
 def hash_name(text: Octets, at: int, size: int) -> int:
-    """Hash the bytes of a name to 40 bits."""
+    """Hash the bytes of a JSON member name to 40 bits."""
     mixed = np.uint64(size)
     for byte in range(size):
         mixed = (mixed ^ np.uint64(text[at + byte])) * FACTOR
@@ -216,7 +219,7 @@ def hash_name(text: Octets, at: int, size: int) -> int:
 
 @kernel(writes=("table",))
 def fill_table(info: Longs, pool: Octets, names: int, table: Offsets) -> int:
-    """Insert all names into an empty hash table. Return the number of names."""
+    """Insert all JSON member names into an empty hash table. Return the number of names."""
     for number in range(1, names):
         pooled, size = info[number * INFO + POOLED], info[number * INFO + SIZE]
         # The table's length is a power of two, so the mask is the remainder. A name whose place is
@@ -231,9 +234,10 @@ def fill_table(info: Longs, pool: Octets, names: int, table: Offsets) -> int:
 
 @inner
 def special_byte(text: Octets, at: int, end: int) -> int:
-    """Return the offset of the next quote, backslash or control character, or some offset from `end` on.
+    """Return the offset of the next quote, backslash or control character in JSON text.
 
-    The text is followed by 64 zeros, which count as control characters, so the search ends there.
+    Without one, returns some offset from `end` on. The text is followed by 64 zeros, which count as
+    control characters, so the search ends there.
     """
     while at < end:
         marks = string_marks(text, at)
@@ -246,7 +250,7 @@ def special_byte(text: Octets, at: int, end: int) -> int:
 
 @inner
 def decode_string(text: Octets, start: int, at: int, end: int, to: int) -> tuple[int, int]:
-    r"""Decode a string with escapes that begins at `start`, writing to offset `to`.
+    r"""Decode a JSON string with escapes that begins at `start`, writing to offset `to`.
 
     `at` is its first escape. The decoded text is written after all messages, so nothing is
     overwritten. It is never longer than the string: an escape of 2 bytes becomes 1, one of 6 at most
@@ -307,7 +311,10 @@ def decode_string(text: Octets, start: int, at: int, end: int, to: int) -> tuple
 
 @inner
 def unescape(byte: int) -> int:
-    """Return the character for the letter after a backslash, or 0 if there is no such escape."""
+    r"""Return the character of a JSON escape by the letter after its backslash, or 0.
+
+    The result is 0 for letters without an escape, and for the `u` of `\u00e9`.
+    """
     if byte == QUOTE or byte == ESCAPE or byte == 0x2F:
         return int(byte)
     if byte == 0x6E:
@@ -325,7 +332,7 @@ def unescape(byte: int) -> int:
 
 @inner
 def four_digits(text: Octets, at: int, end: int) -> int:
-    """Return the value of four hexadecimal digits, or -1."""
+    r"""Return the value of the four hexadecimal digits of a JSON escape such as `\u00e9`, or -1."""
     if at + 4 > end:
         return -1
     number = 0
@@ -344,7 +351,7 @@ def four_digits(text: Octets, at: int, end: int) -> int:
 
 @inner
 def write_point(text: Octets, to: int, point: int) -> int:
-    """Write a character as UTF-8. Return the offset after it."""
+    """Write a character of a decoded JSON string as UTF-8. Return the offset after it."""
     # The first byte states the size in its upper bits, and each further one has six bits.
     # Example: U+00E9 is 11 101001 in bits: 110 00011, 10 101001, or C3 A9.
     if point < 0x80:
@@ -377,7 +384,7 @@ def scan_json(
     roots: RootArrays,
     faults: FaultArrays,
 ) -> tuple[int, int]:
-    """Scan the messages from `first` on.
+    """Scan JSON messages from number `first` on into nodes and records.
 
     Returns the number of messages and `DONE`. If an array is too small, or a message is not within
     the text, returns the number of this message and the reason.
@@ -657,7 +664,7 @@ def is_blank(byte: int) -> bool:
 
 @inner
 def number_end(text: Octets, at: int, end: int) -> int:
-    """Return the offset after a number, or -1 minus the offset of its fault."""
+    """Return the offset after a JSON number, or -1 minus the offset of its fault."""
     # RFC 8259, 6: a minus sign, digits without a leading zero, a point and digits, an exponent; all
     # but the first digits are optional. Each group of digits has at least one.
     if text[at] == 0x2D:
@@ -689,7 +696,7 @@ def number_end(text: Octets, at: int, end: int) -> int:
 
 @inner
 def literal_type(text: Octets, at: int, end: int) -> int:
-    """Return the type of the literal at an offset: TRUE, FALSE, NULL, or 0."""
+    """Return the type of the JSON literal at an offset: TRUE, FALSE, NULL, or 0."""
     if at + 4 <= end:
         # true
         if (
@@ -722,13 +729,13 @@ def literal_type(text: Octets, at: int, end: int) -> int:
 
 @kernel(writes=("codes", "known"))
 def code_strings(text: Octets, starts: Longs, lengths: Longs, codes: Longs, known: Longs) -> int:
-    """Write a number for each row to `codes`: equal strings get the same number, from 1.
+    """Give each distinct string of JSON text a number, from 1; equal strings get the same number.
 
-    A row with a negative length has no string, and gets the number 0. Returns the highest number
-    plus one, or `MANY` if there are too many distinct strings. `known[n]` becomes the first row
-    with the number n. Few distinct strings are expected: each string is first compared with the
-    string of the row before, then with all known strings. Example: "U", "U", "I", "U" gives 1, 1,
-    2, 1 and known[1:3] = 0, 2.
+    The number of each row is written to `codes`. A row with a negative length has no string, and
+    gets the number 0. Returns the highest number plus one, or `MANY` if there are too many distinct
+    strings. `known[n]` becomes the first row with the number n. Few distinct strings are expected:
+    each string is first compared with the string of the row before, then with all known strings.
+    Example: "U", "U", "I", "U" gives 1, 1, 2, 1 and known[1:3] = 0, 2.
     """
     count = 1
     last = 0

@@ -14,7 +14,7 @@ from trailgate.columnar.digits import from_hex
 from trailgate.columnar.templates import MeasuredRows
 from trailgate.columnar.temporal import ISO_T, format_times
 from trailgate.errors import EncodeError
-from trailgate.formats.json.images import to_base64
+from trailgate.formats.json.base64_text import to_base64
 from trailgate.formats.json.objects import (
     BARE,
     PLAIN,
@@ -81,7 +81,7 @@ class JsonWriter:
         return NO_MESSAGES
 
     def _measure(self, block: ChangeBlock) -> MeasuredRows:
-        """Measure the messages of operations of one table and type."""
+        """Compute the sizes of the JSON messages for operations of one table and type."""
         pieces = [*self._metadata(block), *self._images(block), JsonMember(b"}")]
         return measure_members(pieces, len(block))
 

@@ -12,7 +12,7 @@ from trailgate.columnar.compiling import kernel
 def first_unusual(
     data: Octets, starts: Offsets, ends: Offsets, first: Longs, last: int, zero: int, text: Octets
 ) -> int:
-    """Return the first record whose header is not as usual, or -1.
+    """Return the first record of delimited publications whose header is not as usual, or -1.
 
     A usual record begins with a number, then has exactly `text` as its second field (the program's
     identifier), and a number of at most nine digits in the field `last`. `zero` is the byte of the
@@ -46,7 +46,7 @@ def first_unusual(
 def trim_ids(
     data: Octets, offsets: Offsets, ids: Octets, id_offsets: Offsets, point: int, ends: Longs
 ) -> None:
-    """Write to `ends` where each string ends if the suffix "." and the row's id is removed.
+    """Write to `ends` where each CSN ends without its suffix: a point and the row's transaction id.
 
     A string without this suffix ends at its own end. `point` is the byte of the point. Example: the
     CSN "0A1.tx7" with the id "tx7" ends after "0A1".
@@ -69,7 +69,7 @@ def trim_ids(
 
 @kernel(writes=("marks",))
 def mark_boundaries(data: Octets, offsets: Offsets, message: Longs, marks: Mask) -> None:
-    """Mark pairs of consecutive records that are in different messages, but in the same transaction.
+    """Mark consecutive delimited records that are in different messages, but in the same transaction.
 
     `message` is the message of each record. The strings in `data` are the records' transaction ids.
     """

@@ -100,8 +100,9 @@ _SEGMENTS: Final = (
 class CodePageValues(FieldValues):
     """Copies field values of delimited publications and decodes them from a code page.
 
-    `undecodable` describes the fields read by the last call of `columns`: it maps the position of a
-    field to the mask of the rows whose bytes are not in the code page.
+    `policy` is the property event_publishing.undecodable. With "missing", `undecodable` describes
+    the fields read by the last call of `columns`: it maps the position of a field to the mask of
+    the rows whose bytes are not in the code page.
     """
 
     def __init__(
@@ -118,7 +119,7 @@ class CodePageValues(FieldValues):
         self.undecodable: dict[int, Mask] = {}
 
     def check_text(self, messages: MessageBatch) -> None:
-        """Check whether all publications are UTF-8.
+        """Check whether all delimited publications are UTF-8, and set `checked`.
 
         If they are, values need not be checked separately.
         """
@@ -127,10 +128,10 @@ class CodePageValues(FieldValues):
     def columns(
         self, first: Longs, places: Sequence[int], *, nullable: bool = True
     ) -> list[pa.Array]:
-        """Decode a text column for each field position in `places`, null if a field is NULL.
+        """Decode a text column for each field position in `places` from delimited publications.
 
-        With the policies "missing" and "replace", values with bytes outside the code page
-        do not raise an error; their rows are in `undecodable`.
+        A NULL field becomes null. Raises DecodeError for bytes outside the code page, depending on
+        the policy (see `_text`).
         """
         self.undecodable = {}
         return super().columns(first, places, nullable=nullable)
@@ -141,9 +142,11 @@ class CodePageValues(FieldValues):
         return DecodeError(problem, where=where, hint=hint)
 
     def _text(self, values: pa.Array, place: int) -> pa.Array:
-        """Decode a column.
+        """Decode a column of delimited publications from the code page.
 
-        Raises DecodeError with the row in `where.record` and the field position in `where.column`.
+        Bytes outside the code page raise DecodeError, with the row in `where.record` and the field
+        position in `where.column`, in header fields and with the policy "error". With "replace"
+        they become U+FFFD. With "missing" the rows are recorded in `undecodable`.
         """
         raw = values.view(pa.binary())
         # In UTF-8, Arrow's cast validates and does not copy.
@@ -189,7 +192,7 @@ def messages_to_utf8(messages: MessageBatch, page: CodePage) -> MessageBatch:
 
 
 def _replace(page: str, raw: pa.Array, text: pa.Array, bad: Mask) -> pa.Array:
-    """Decode the bad rows again, with U+FFFD in place of bytes that are not a character."""
+    """Decode the bad rows of a publication column again, with U+FFFD in place of undecodable bytes."""
     strings = text.to_pylist()
     for row in np.flatnonzero(bad).tolist():
         strings[row] = raw[row].as_py().decode(page, "replace")
@@ -200,7 +203,8 @@ def _replace(page: str, raw: pa.Array, text: pa.Array, bad: Mask) -> pa.Array:
 class DelimitedPublicationRecords(DelimitedRecords):
     """Records of delimited publications.
 
-    `header` and `names` cache header fields that were already read.
+    `content` is the property event_publishing.content: what a message contains, a transaction or a
+    row. `header` and `names` cache header fields that were already read.
     """
 
     content: str = AUTO
@@ -231,7 +235,7 @@ class DelimitedPublicationRecords(DelimitedRecords):
         return known[name]
 
     def _with_ids(self, ids: pa.Array) -> pa.Array:
-        """Return the ids of transactions.
+        """Check that each record of delimited publications has a transaction id, and return the ids.
 
         Raises BadMessagesError if a record has no id, because all records without one would form
         one transaction.
@@ -242,7 +246,7 @@ class DelimitedPublicationRecords(DelimitedRecords):
         return ids
 
     def boundaries(self, ids: pa.Array) -> MessageBoundaries:
-        """Return the segment numbers of the records next to each message boundary inside a transaction.
+        """Return the segment numbers of delimited records where messages meet inside a transaction.
 
         Two messages of one transaction must have consecutive numbers, or one of them is missing.
         The first and last record of the batch are included too, because their transaction may
@@ -272,7 +276,7 @@ class DelimitedPublicationRecords(DelimitedRecords):
             digests[at] = _digest(self._content_of(int(rows[at])))
         return MessageBoundaries(self.content, rows, numbers, digests)
 
-    def undecodable(self, row: int, place: int) -> TrailgateError:
+    def undecodable_key_error(self, row: int, place: int) -> TrailgateError:
         """Create the error for a key value of a delimited publication that has bytes outside the code page."""
         assert isinstance(self.values, CodePageValues)
         field = int(self.fields.first[row]) + place
@@ -281,7 +285,10 @@ class DelimitedPublicationRecords(DelimitedRecords):
         return self.field_error(row, place, error)
 
     def _content_of(self, row: int) -> bytes:
-        """Return a record's bytes without the time of sending, because a redelivered message has a different time."""
+        """Return a publication record's bytes without the time of sending.
+
+        A redelivered message has a different time.
+        """
         begin = int(self.fields.starts[self.fields.first[row] + HEADER.index("table_owner")])
         last = int(self.fields.bounds[row + 1]) - 1
         return self.values.data[begin : int(self.fields.ends[last])].tobytes()
@@ -369,7 +376,7 @@ class DelimitedPublications(MessageFormat[DelimitedPublicationRecords]):
     def layouts(
         self, records: DelimitedPublicationRecords, tables: Sequence[Table], table_of: Longs
     ) -> Longs:
-        """Return the number of fields of each publication record."""
+        """Return the layout number of each delimited publication record: its number of fields."""
         return self._engine.layouts(records, tables, table_of)
 
     def images(
@@ -414,7 +421,9 @@ class DelimitedPublications(MessageFormat[DelimitedPublicationRecords]):
 
 
 class _PublicationImages(DelimitedImageReader):
-    """Reads images that must have all columns, and numbers that may have a different decimal point.
+    """Reads images of delimited publications, which must have all columns.
+
+    Numbers may have another decimal point than ".".
 
     IBM: "All of the columns are published for all subscribed rows". If a record has fewer fields,
     it is unknown which columns they are.
@@ -425,7 +434,7 @@ class _PublicationImages(DelimitedImageReader):
         self._point = point
 
     def converter(self, table: Table, column: Column) -> Convert:
-        """Return the function that converts a column's strings to values."""
+        """Return the function that converts the strings of a delimited publication's column to values."""
         convert, point = super().converter(table, column), self._point
         if point == "." or column.family not in _NUMBERS:
             return convert
@@ -441,7 +450,7 @@ class _PublicationImages(DelimitedImageReader):
 
 
 def _equals_neighbour(numbers: Longs) -> Mask:
-    """Return a mask of the numbers that equal the number before or after them."""
+    """Return a mask of the segment numbers that equal the number before or after them."""
     # same[i] compares the numbers i - 1 and i, and is False at both edges: for 5, 7, 7 it is F F T
     # F. A number equals a neighbour if the mark at its left or at its right is set.
     same = np.zeros(len(numbers) + 1, bool)
@@ -464,7 +473,7 @@ def _check(
     problem: str,
     hint: str,
 ) -> None:
-    """Raise BadMessagesError for the records whose header field fails a check."""
+    """Raise BadMessagesError for the delimited publications whose header field fails a check."""
     codes, strings = records.codes(name)
     # Each distinct text is checked once: wrong[codes[i]] is the result for record i.
     wrong = np.array([not is_right(text) for text in strings], bool)
@@ -481,7 +490,7 @@ def _check(
 
 
 def _refuse_values(group: MessageRecordGroup[DelimitedPublicationRecords], kind: int) -> None:
-    """Add an error to each insert with a before value and each delete with an after value."""
+    """Add an error to each published insert with a before value and each delete with an after value."""
     fields, columns = group.records.fields, len(group.table.columns)
     first = fields.first[group.rows]
     if kind not in _SIDES or int(fields.count[group.rows[0]]) != len(HEADER) + 2 * columns:
@@ -508,7 +517,7 @@ def _refuse_keys(
     pairing: ColumnPairing,
     undecodable: Mapping[int, Mask],
 ) -> None:
-    """Add an error to each record with an undecodable key, because its row cannot be identified."""
+    """Add an error to each publication record with an undecodable key: its row cannot be identified."""
     table = group.table
     for place, bad in undecodable.items():
         column = pairing.column_of(place)
@@ -518,7 +527,7 @@ def _refuse_keys(
         def error(
             row: int, place: int = place, name: str = table.columns[column].name
         ) -> TrailgateError:
-            found = group.records.undecodable(row, place)
+            found = group.records.undecodable_key_error(row, place)
             return found.with_place(table=table.name, field=name)
 
         group.add(group.rows[bad], one_by_one(error))
@@ -534,14 +543,14 @@ def _without_lobs(table: Table, before: Image) -> Image:
 
 
 def _known(column: StateColumn) -> StateColumn:
-    """Return the column with nulls marked as missing values."""
+    """Return a publication's before values with NULL marked as missing, because it is unknown."""
     if column.values is None or not column.values.null_count:
         return column
     return _mark_missing(column, column.values.is_null().to_numpy(zero_copy_only=False))
 
 
 def _mark_missing(column: StateColumn, missing: Mask | None) -> StateColumn:
-    """Return the column with the values in the given rows marked as missing too."""
+    """Return a column of a publication's image with the given rows marked as missing too."""
     if missing is None or column.values is None:
         return column
     missing = missing | column.is_missing(len(missing))
@@ -549,7 +558,7 @@ def _mark_missing(column: StateColumn, missing: Mask | None) -> StateColumn:
 
 
 def _digest(content: bytes) -> int:
-    """Return a digest that is the same in every process, and never 0.
+    """Return a digest of a publication record that is the same in every process, and never 0.
 
     Python's own hash differs between processes.
     """

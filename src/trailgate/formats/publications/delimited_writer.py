@@ -92,7 +92,7 @@ class DelimitedPublishOptions(PublishOptions):
     ] = "error"
 
     def __post_init__(self) -> None:
-        """Raise OptionError for a value that is not allowed."""
+        """Raise OptionError if a delimiter of delimited publications is not allowed."""
         PublishOptions.__post_init__(self)  # super() does not work in classes with slots
         delimiters = self.delimiters
         for name in DEFAULTS:
@@ -108,7 +108,7 @@ class DelimitedPublishOptions(PublishOptions):
 
 @dataclass(frozen=True, slots=True)
 class _WrittenColumn:
-    """How a column's values are formatted, and whether they are quoted."""
+    """How a column's values are formatted in delimited publications, and whether they are quoted."""
 
     column: Column
     format: Convert
@@ -164,7 +164,7 @@ class DelimitedRecordPieces:
             lob = column.column.lob_type > 0
             yield self._piece(block, column, StateColumn(None) if lob else before, inserts, lob=lob)
             # A record has all before values, and then all after values.
-            afters.append((column, _fill(before, after, changes)))
+            afters.append((column, _complete_after(before, after, changes)))
         for column, after in afters:
             yield self._piece(block, column, after, deletes)
 
@@ -177,9 +177,11 @@ class DelimitedRecordPieces:
         *,
         lob: bool = False,
     ) -> RowPiece:
-        """Return the piece of one column of an image.
+        """Return the template piece of one column of an image in delimited publications.
 
         `without` marks the rows that have no such image, for example inserts in the before image.
+        With `lob`, the values are before values of a large object, which are always NULL. Raises
+        EncodeError for other missing values, unless the option is missing=null.
         """
         missing = values.is_missing(len(block)) & ~without
         if missing.any() and not lob and self.options.missing == "error":
@@ -197,7 +199,7 @@ class DelimitedRecordPieces:
         return self._quoted_piece(self.delimiters.fielddelim, text, states, quoted=column.quoted)
 
     def _mask_other_texts(self, values: pa.Array) -> Mask:
-        """Return a mask of the values that are not written like numbers, and may contain a delimiter.
+        """Return a mask of the values in a number column that need quotes in delimited publications.
 
         They have a byte other than digits, letters, signs, and the decimal point.
         """
@@ -212,7 +214,10 @@ class DelimitedRecordPieces:
         return found
 
     def _piece_of_texts(self, values: pa.Array, without: Mask, odd: Mask) -> RowPiece:
-        """Return the piece of a column of numbers. The values in `odd` are not numbers, and are quoted."""
+        """Return the template piece of a number column of delimited publications.
+
+        The values in `odd` are not numbers, and are quoted.
+        """
         literal, quote = self.delimiters.fielddelim, self.delimiters.quote
         forms = PieceForm(literal, b""), PieceForm(literal), PieceForm(literal + quote, quote)
         states = np.where(without | np.asarray(values.is_null()), 1, odd * QUOTED)
@@ -226,7 +231,7 @@ class DelimitedRecordPieces:
         *,
         quoted: bool = True,
     ) -> RowPiece:
-        """Return a piece: a literal followed by a value, in quotes if `quoted`.
+        """Return a publication's template piece: a literal, then a value, in quotes if `quoted`.
 
         Nulls, and the rows in `nothing`, have only the literal.
         """
@@ -247,7 +252,7 @@ def _written(table: Table, point: bytes) -> tuple[_WrittenColumn, ...]:
 
 
 def _formatter(column: Column, point: bytes) -> Convert:
-    """Return the function that formats a column: date times in Db2's ISO form, numbers with the decimal point."""
+    """Return the function that formats a column for delimited publications."""
     plain = formatter_for(column)
     if column.family is TypeFamily.DATETIME and not column.zoned:
         return lambda values: replace_time_marks(values, DB2)
@@ -279,9 +284,10 @@ def _words(op_type: Octets) -> pa.StringArray:
 
 
 def _positions(block: ChangeBlock) -> pa.Array | None:
-    """Return the log positions of commits: the CSNs, without the transaction id that the reader appends.
+    """Return the commit positions that delimited publications state: the CSNs, without a transaction id.
 
-    Raises EncodeError for an operation without CSN and id, because its transaction could not be
+    The reader appends the transaction id to the CSN; here this suffix is removed. Raises
+    EncodeError for an operation without CSN and id, because its transaction could not be
     distinguished from the next one.
     """
     csn, ids = block.csn, block.tx_id
@@ -299,7 +305,7 @@ def _positions(block: ChangeBlock) -> pa.Array | None:
     return gather(data, starts, ends, nulls=nulls, text=True, checked=True)
 
 
-def _fill(before: StateColumn, after: StateColumn, changes: Mask) -> StateColumn:
+def _complete_after(before: StateColumn, after: StateColumn, changes: Mask) -> StateColumn:
     """Complete the after images of delimited publications, which have all columns.
 
     A column without an after value in an update did not change, so it gets the before value.
@@ -392,7 +398,7 @@ class DelimitedWriter:
     def _number_segments(
         self, cut: MessageCuts, measured: list[tuple[Longs, MeasuredRows]], rows: int
     ) -> None:
-        """Write into each record the number of its message in its transaction, from 0.
+        """Write into each delimited record the number of its message in its transaction, from 0.
 
         Does nothing if all are 0. Raises EncodeError if a number has too many digits.
         """
@@ -413,7 +419,10 @@ class DelimitedWriter:
     def _split_messages(
         self, out: Octets, cut: MessageCuts, starts: Longs, *, ended: bool
     ) -> WrittenMessages:
-        """Return the complete messages. The last one is held back if its transaction continues."""
+        """Return the complete delimited publications.
+
+        The last one is held back if its transaction continues.
+        """
         held = len(self._held) > 0
         begins = np.append(starts[cut.first], len(out))
         if len(cut.segment):

@@ -1,4 +1,4 @@
-"""Detect whether publications are delimited or XML, and skip the header that MQ may put before a message.
+"""Detect whether event publications are delimited or XML, and skip MQ's header before a message.
 
 The first byte decides, in ASCII and in EBCDIC: a digit begins a delimited record, `<` an XML
 document.
@@ -55,9 +55,10 @@ _HINT: Final = "Publications are delimited (MESSAGE_FORMAT D) or XML (X, J); com
 
 
 def without_headers(body: bytes) -> tuple[int, int | None]:
-    """Skip MQ headers.
+    """Skip the MQRFH2 headers before an event publication.
 
-    Return the offset of a message's data, and their character set (CCSID) if a header states it.
+    Return the offset of the message's data, and their character set (CCSID) or None if no header
+    states it.
 
     Raises DecodeError if a header is incomplete.
     """
@@ -115,7 +116,7 @@ def detect_format(messages: MessageBatch) -> tuple[MessageBatch, str]:
 
 
 def refuse_empty(messages: MessageBatch) -> None:
-    """Raise BadMessagesError for empty messages, which no publisher sends (decision 0149)."""
+    """Raise BadMessagesError for empty publications, which no publisher sends (decision 0149)."""
     marked = messages.without_marks()
     empty = np.flatnonzero(marked.starts == marked.ends)
     if len(empty):
@@ -142,7 +143,7 @@ def mask_delimited(messages: MessageBatch) -> Mask:
 
 
 def _codes(data: Octets, messages: MessageBatch, rows: Longs) -> Octets:
-    """Return the format of the messages `rows`, which are not empty, as indexes into `_KINDS`.
+    """Return the format of the publications `rows`, which are not empty, as indexes into `_KINDS`.
 
     The first byte that is not a blank decides. If it is unknown, the result is `len(_KINDS)`.
     """
@@ -183,7 +184,7 @@ def _article(kind: str) -> str:
 
 
 def _without_rfh(messages: MessageBatch, data: Octets) -> MessageBatch:
-    """Skip the MQRFH2 header of messages in format J (IBMQREP_SENDQUEUES, MESSAGE_FORMAT)."""
+    """Skip the MQRFH2 headers of publications in format J (IBMQREP_SENDQUEUES, MESSAGE_FORMAT)."""
     first = data[messages.starts[messages.ends > messages.starts]]
     if not np.isin(first, [name[0] for name in STRUCTURE_IDS]).any():
         return messages
@@ -198,7 +199,7 @@ def _without_rfh(messages: MessageBatch, data: Octets) -> MessageBatch:
 
 
 def _headers(messages: MessageBatch, data: Octets) -> Iterator[tuple[int, int | TrailgateError]]:
-    """Yield the number of each message with MQRFH2 headers, and their total length or an error."""
+    """Yield the number of each publication with MQRFH2 headers, and their total length or an error."""
     bounds = zip(messages.starts.tolist(), messages.ends.tolist(), strict=True)
     for at, (begin, end) in enumerate(bounds):
         if data[begin : begin + 4].tobytes() not in STRUCTURE_IDS:

@@ -102,7 +102,10 @@ class Delimiters:
 
 
 def parse_delimiter(text: str, page: CodePage) -> bytes:
-    """Parse a delimiter: a character, or its byte in the code page. Raises OptionError."""
+    r"""Parse a delimiter of publications: a character, or its byte in the code page such as `\x1e`.
+
+    Raises OptionError.
+    """
     byte = _HEX.fullmatch(text)
     if byte is not None:
         raw = bytes.fromhex(byte[1] or byte[2])
@@ -124,7 +127,7 @@ def parse_delimiter(text: str, page: CodePage) -> bytes:
 
 
 def is_byte_safe(page: CodePage) -> bool:
-    """Return whether a delimiter's byte is never part of another character in this code page.
+    """Return whether a delimiter's byte is never part of another character in a code page.
 
     This is true for single-byte pages and UTF-8, so that messages can be split before they are
     decoded.
@@ -133,7 +136,7 @@ def is_byte_safe(page: CodePage) -> bool:
 
 
 def _character(raw: bytes, page: CodePage) -> str | None:
-    """Return the character that a single byte encodes, or None if it does not encode one."""
+    """Return the character that a single byte encodes in a code page, or None if it encodes none."""
     decoded = page.decode(octets(raw).reshape(1, 1))
     text: str | None = decoded.values[0].as_py()
     return text
@@ -265,7 +268,10 @@ def event_publishing_options(
 
 
 def _point(read: PropertyReader, raw: bytes, page: CodePage) -> str:
-    """Return the decimal point as it appears in decoded values. Raises OptionError."""
+    """Return the decimal point as it appears in a publication's decoded values.
+
+    Raises OptionError.
+    """
     text = (page if is_byte_safe(page) else code_page(UTF_8)).decode(octets(raw).reshape(1, -1))
     point: str | None = text.values[0].as_py()
     if point is None:
@@ -275,5 +281,5 @@ def _point(read: PropertyReader, raw: bytes, page: CodePage) -> str:
 
 
 def _page_name(name: str) -> str:
-    """Return the name of a code page. IBM's name for UTF-8 is 1208."""
+    """Return our name of a publication's code page. IBM's name for UTF-8 is 1208."""
     return UTF_8 if name in ("1208", "UTF-8", "utf-8") else name

@@ -60,7 +60,10 @@ _HINT: Final = "Without definitions, columns are numbered: set event_publishing.
 
 
 class EventPublishingFormat(MessageFormat[MessageRecords]):
-    """Reads publications with one set of options. All messages of a run have the same format."""
+    """Reads event publications, delimited or XML, with one set of options.
+
+    All messages of a run have the same format.
+    """
 
     def __init__(self, options: EventPublishingOptions) -> None:
         self.options = options
@@ -121,7 +124,7 @@ class EventPublishingFormat(MessageFormat[MessageRecords]):
         return documents is not None and keeps_waiting(documents)
 
     def reads_alone(self, messages: MessageBatch) -> bool:
-        """Whether each message can be read without the messages before it.
+        """Return whether each publication can be read without the messages before it.
 
         In XML, a message may be a large object that belongs to a row of an earlier message.
         """
@@ -130,7 +133,7 @@ class EventPublishingFormat(MessageFormat[MessageRecords]):
         return b"lob" not in bytes(messages.data).lower() and not mask_delimited(messages).any()
 
     def transactions_of(self, messages: MessageBatch) -> BadMessageIds:
-        """Return the transaction ids of messages whose records cannot be read.
+        """Return the transaction ids of publications whose records cannot be read.
 
         Such a message is, for example, a row whose large object is missing. The ids of delimited
         messages are unknown.
@@ -148,7 +151,7 @@ class EventPublishingFormat(MessageFormat[MessageRecords]):
         return None if documents is None else transaction_of_bad(documents, 0)
 
     def _documents(self, messages: MessageBatch) -> MessageBatch | None:
-        """Return XML messages in UTF-8, or None if they are not XML.
+        """Return publications as XML documents in UTF-8, or None if they are not XML.
 
         Undecodable messages become empty.
         """
@@ -171,7 +174,7 @@ class EventPublishingFormat(MessageFormat[MessageRecords]):
 
 
 class PublicationTableInference:
-    """Infers the tables of publications.
+    """Infers the tables of event publications that no definitions describe.
 
     XML publications describe their tables in schema messages. For delimited publications, only the
     number of columns in the records is known.
@@ -215,7 +218,7 @@ class PublicationTableInference:
                 raise DefinitionError(problem, where=Where(table=table), hint=_HINT)
 
     def definitions(self) -> Definitions:
-        """Return the definitions of all tables in the messages.
+        """Return the definitions of all tables in the publications read so far.
 
         Tables that publications describe come first. Then follow the others, sorted by name, whose
         columns are called COL1 to COLn.

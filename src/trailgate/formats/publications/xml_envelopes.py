@@ -76,7 +76,8 @@ _NOT_PUBLICATIONS: Final = (
 def as_utf8(messages: MessageBatch, page: str | None = None) -> MessageBatch:
     """Convert the documents of XML publications to UTF-8.
 
-    `page` is a code page for all messages, or None.
+    `page` is a code page for all messages. If it is None, the MQRFH2 header of each message states
+    it, or the declaration of an EBCDIC document; otherwise the document is not changed.
 
     Raises BadMessagesError if messages cannot be decoded.
     """
@@ -102,7 +103,7 @@ def as_utf8(messages: MessageBatch, page: str | None = None) -> MessageBatch:
 
 
 def _plain(messages: MessageBatch) -> bool:
-    """Return whether all messages begin with an ASCII `<`, so that nothing has to be decoded."""
+    """Return whether all XML publications begin with an ASCII `<`, so that nothing has to be decoded."""
     if not len(messages) or (messages.starts >= messages.ends).any():
         return not len(messages)
     data = octets(messages.data)
@@ -123,9 +124,10 @@ def _document(body: bytes, page: str | None) -> bytes:
 
 
 def _declared_ebcdic(body: bytes) -> str:
-    """Return the code page that an EBCDIC document declares.
+    """Return the code page that an XML publication in EBCDIC declares.
 
-    The letters of a declaration are the same in all EBCDIC pages.
+    The letters of a declaration are the same in all EBCDIC pages. Raises DecodeError if the
+    document declares no encoding.
     """
     declared = _DECLARED.search(body[:400].decode("cp037"))
     if declared is None:
@@ -146,7 +148,7 @@ def _decode(body: bytes, page: CodePage, at: int) -> str:
 
 
 def _without_declaration(text: str) -> str:
-    """Remove a document's XML declaration, and text before and after the document."""
+    """Remove an XML publication's declaration, byte order mark, and white space around the document."""
     text = text.strip(_AROUND + "\ufeff")
     return _DECLARATION.sub("", text, count=1).lstrip(_AROUND) if text.startswith("<?xml") else text
 
@@ -157,8 +159,8 @@ class Envelopes:
 
     There is one element per envelope in `message` (the number of its message), `kind` (its type, as
     an index into `KINDS`), `last` (whether it ends its transaction, or a large object) and
-    `segment`. `number` has one element per message: the index of its envelope, or -1 if it has
-    none.
+    `segment` (its segmentNum, or 0). `values` are the spans of all attributes in `text`. `number`
+    has one element per message: the index of its envelope, or -1 if it has none.
     """
 
     text: Octets
@@ -170,7 +172,7 @@ class Envelopes:
     segment: Longs
 
     def strings(self, name: str, which: Longs | None = None) -> pa.Array:
-        """Return an attribute of the envelopes without surrounding blanks, null if it is missing.
+        """Return an attribute of XML publication envelopes, stripped of blanks; null if missing.
 
         `which` are the indexes of the envelopes, by default all.
         """
@@ -178,8 +180,8 @@ class Envelopes:
         found = (places if which is None else places.take(which)).text(self.text)
         return pc.utf8_trim(found, " \t\r\n")
 
-    def of(self, *kinds: str) -> Mask:
-        """Return a mask of the envelopes of these types."""
+    def mask_types(self, *kinds: str) -> Mask:
+        """Return a mask of the XML publication envelopes of these types, such as `trans`."""
         return np.isin(self.kind, [KINDS.index(kind) for kind in kinds])
 
 
@@ -243,7 +245,7 @@ class RecordValueSpans(Mapping[str, ValueSpans]):
         if name not in self._places:
             count = len(self.found)
             none = ValueSpans(np.zeros(count, np.int64), np.full(count, -1))
-            self._places[name] = self.found.places(name) or none
+            self._places[name] = self.found.spans(name) or none
         return self._places[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -253,7 +255,11 @@ class RecordValueSpans(Mapping[str, ValueSpans]):
         return len(self.found.fields)
 
     def words(self, text: Octets, name: str) -> tuple[Longs, list[str]]:
-        """Return a value of the records as codes: each record's index into the list of distinct words, or -1 if it is missing."""
+        """Return a value of XML publication records as codes.
+
+        The code is the record's index into the list of distinct words, or -1 if the value is
+        missing.
+        """
         field = self.found.fields.get(name)
         if field is None:
             return np.full(len(self.found), -1), []
@@ -280,7 +286,7 @@ def _booleans(
     name: str,
     errors: dict[int, TrailgateError],
 ) -> Mask:
-    """Parse boolean attributes; `message` is the message number of each.
+    """Parse boolean attributes of XML publications; `message` is the message number of each.
 
     Errors are added to `errors`.
     """
@@ -312,7 +318,8 @@ def whole_numbers(
 ) -> Longs:
     """Parse integer attributes of XML publications. A missing attribute becomes 0.
 
-    Errors are added to `errors`.
+    `message` is the message number of each attribute. Errors are added to `errors`, also for
+    numbers below `least`.
     """
     values = pc.utf8_trim(places.text(text), " \t\r\n")
     # Missing attributes are null, and count as good. At most 18 digits fit into 64 bits.

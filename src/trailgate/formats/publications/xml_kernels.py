@@ -55,7 +55,7 @@ ONE: Final = np.uint64(1)
 
 @inner
 def blank_until(text: Octets, at: int, end: int) -> int:
-    """Return the offset after blanks."""
+    """Return the offset after XML white space."""
     while at < end and is_blank(text[at]):
         at += 1
     return at
@@ -63,7 +63,7 @@ def blank_until(text: Octets, at: int, end: int) -> int:
 
 @inner
 def boolean(text: Octets, at: int, end: int) -> int:
-    """Return 1 for `1` and `true`, 0 for `0` and `false`, or `NOT_BOOLEAN`."""
+    """Parse an XML publication's boolean: `1`, `true` give 1, `0`, `false` 0, others NOT_BOOLEAN."""
     at = blank_until(text, at, end)
     while end > at and is_blank(text[end - 1]):
         end -= 1
@@ -94,7 +94,7 @@ def boolean(text: Octets, at: int, end: int) -> int:
 
 @kernel(writes=("found",))
 def booleans(text: Octets, starts: Longs, lengths: Longs, found: Mask) -> int:
-    """Parse boolean attributes, false if missing.
+    """Parse boolean attributes of XML publications, false if missing.
 
     Return the first row that is not a boolean, or -1.
     """
@@ -113,7 +113,7 @@ def booleans(text: Octets, starts: Longs, lengths: Longs, found: Mask) -> int:
 
 @inner
 def size_of(records: Offsets, record: int, fields: Longs, which: int, size: int) -> int:
-    """Return the length of one of a cell's values, or -1 if it is missing or not within `size` bytes.
+    """Return the length of one value of an XML cell, or -1 if it is missing or not within `size` bytes.
 
     `record` is the offset of the cell's record in `records`, and `fields[which]` the field in it
     with the start of the value; the length is in the next field. `which` is, for example, `OLD`.
@@ -127,7 +127,7 @@ def size_of(records: Offsets, record: int, fields: Longs, which: int, size: int)
 
 @inner
 def is_blank_value(text: Octets, records: Offsets, record: int, fields: Longs, which: int) -> bool:
-    """Return whether the cell's value `which` (`OWN`, `OLD` or `NEW`) is missing, empty or blank."""
+    """Return whether the XML cell's value `which` (`OWN`, `OLD` or `NEW`) is missing, empty or blank."""
     length = size_of(records, record, fields, which, len(text))
     if length <= 0:
         return True
@@ -137,7 +137,7 @@ def is_blank_value(text: Octets, records: Offsets, record: int, fields: Longs, w
 
 @inner
 def mark(text: Octets, records: Offsets, record: int, fields: Longs, which: int) -> int:
-    """Return 0 or 1 for a boolean attribute of a cell, 0 if it is missing, or `NOT_BOOLEAN`."""
+    """Return 0 or 1 for a boolean attribute of an XML cell, 0 if it is missing, or `NOT_BOOLEAN`."""
     length = size_of(records, record, fields, which, len(text))
     if length < 0:
         return 0
@@ -156,10 +156,10 @@ def put(
     starts: Offsets,
     lengths: Offsets,
 ) -> int:
-    """Store the start and length of a cell's value `which`. Return `GOOD`, or the code of its fault.
+    """Store the start and length of an XML cell's value `which`.
 
-    `which` is `OWN` (the value is in the type element itself), `OLD` or `NEW`. For NULL only the
-    length is stored, as `NULL`.
+    Return `GOOD`, or the code of its fault. `which` is `OWN` (the value is in the type element
+    itself), `OLD` or `NEW`. For NULL only the length is stored, as `NULL`.
     """
     nil = mark(text, records, record, fields, which + NIL)
     invalid = mark(text, records, record, fields, which + INVALID)
@@ -186,7 +186,7 @@ def put(
 def is_word(
     text: Octets, records: Offsets, record: int, fields: Longs, which: int, word: Octets
 ) -> bool:
-    """Return whether a value is the given word."""
+    """Return whether an XML cell's value `which` is the given word."""
     if size_of(records, record, fields, which, len(text)) != len(word):
         return False
     start = np.int64(records[record + fields[which]])
@@ -197,14 +197,17 @@ def is_word(
 
 
 class ImageSpans(NamedTuple):
-    """The spans of one image's values, one per cell. A length may be NULL or MISSING."""
+    """The spans of one image's values in XML publication rows, one per cell.
+
+    A length may be NULL or MISSING.
+    """
 
     starts: Offsets
     lengths: Offsets
 
     @classmethod
     def empty(cls, cells: int) -> ImageSpans:
-        """Return spans of missing values."""
+        """Return the spans of `cells` missing values in XML publication rows."""
         return cls(np.zeros(cells, np.int32), np.full(cells, MISSING, np.int32))
 
 
@@ -221,7 +224,7 @@ def place_images(
     after: ImageSpans,
     problems: Octets,
 ) -> int:
-    """Write the spans of each cell's before and after value. Return the number of faulty cells.
+    """Write the spans of each XML cell's before and after value. Return the number of faulty cells.
 
     `operation` is the row of each cell, `letters` the operation type of each row, and `word` the
     required element name ("col"). `problems` gets the fault of each cell.
@@ -302,7 +305,7 @@ def place_in_columns(
     placed_starts: Offsets,
     placed_lengths: Offsets,
 ) -> int:
-    """Copy the spans of an image's cells to a matrix with a row for each column of the table.
+    """Copy the spans of XML cells to a matrix with a row for each column of the table.
 
     Return the number of refused cells.
 
@@ -333,7 +336,7 @@ def place_in_columns(
 
 @kernel()
 def has_set_attribute(data: Octets, start: int, end: int, word: Octets) -> bool:
-    """Return whether an attribute with this name has a value other than `0` and `false` anywhere in [start, end).
+    """Return whether XML in [start, end) has an attribute `word` with another value than `0` and `false`.
 
     Only bytes equal to `LETTER` are examined, 64 at a time; in the word it is at index `RARE`.
     """
@@ -356,7 +359,7 @@ def has_set_attribute(data: Octets, start: int, end: int, word: Octets) -> bool:
 
 @inner
 def is_attribute_set_at(data: Octets, at: int, start: int, end: int, word: Octets) -> bool:
-    """Return whether an attribute `word` with another value than `0` and `false` is at an offset.
+    """Return whether an XML attribute `word` with another value than `0` and `false` is at an offset.
 
     An attribute that is cut off at the end counts as set.
     """

@@ -1,4 +1,4 @@
-"""Join large objects, which are sent in separate messages (`lob`), and insert them into their rows.
+"""Join large objects, which XML publications send in `lob` messages, and insert them into rows.
 
 A `lob` message contains a part of one value. Its rowNum and colName name the row and the column.
 The row belongs to the transaction of the last preceding message with rows. IBM's documentation
@@ -61,6 +61,7 @@ class LargeObjectRows:
     `around` is a row's envelope, `number` its rowNum, `which` its index into `table`, and `large`
     states whether large objects follow (hasLOBCols). `removed` is the number of bad messages that
     were removed anywhere before each message: 0, 1, 1 if one was removed after the first message.
+    It is None if none was removed.
     """
 
     message: Longs
@@ -75,7 +76,7 @@ class LargeObjectRows:
 
 @dataclass(slots=True)
 class _Object:
-    """One large object: the envelopes of its parts."""
+    """One large object: the envelopes of its parts, and whether the last part is among them (`ended`)."""
 
     parts: list[int] = field(default_factory=list)
     ended: bool = False
@@ -89,11 +90,12 @@ def add_large_objects(
     errors: Errors,
     refuse: Callable[[int, str, str], None],
 ) -> tuple[Octets, RowCells]:
-    """Add cells for large objects. Return the text with the joined values, and the cells.
+    """Add cells for large objects of XML publications.
 
-    `refuse` is called with a row, a problem and a hint.
+    Return the text with the joined values, and the cells. `refuse` is called with a row, a problem
+    and a hint.
     """
-    lobs = np.flatnonzero(envelopes.of(LARGE_OBJECT))
+    lobs = np.flatnonzero(envelopes.mask_types(LARGE_OBJECT))
     if not len(lobs) and not rows.large.any():
         return text, cells
     # The order of messages decides which row a part belongs to.
@@ -109,7 +111,7 @@ def add_large_objects(
 
 
 class _Gathered:
-    """Joins large objects from their parts.
+    """Finds the row that each part of a large object belongs to, and groups the parts by object.
 
     Each part (a `lob` message) states its table, row number and column.
     """
@@ -121,9 +123,10 @@ class _Gathered:
         self.found: dict[tuple[int, str], _Object] = {}
 
     def gather_objects(self, lobs: Longs) -> dict[tuple[int, str], _Object]:
-        """Return the objects by (row, column).
+        """Return the large objects by (row, column), each with its parts.
 
-        `lobs` are the envelopes of parts in the order of messages.
+        `lobs` are the envelopes of parts in the order of messages. Parts without a row get an
+        error.
         """
         envelopes = self.envelopes
         numbers = whole_numbers(
@@ -135,15 +138,15 @@ class _Gathered:
             envelopes.strings("table", lobs).to_pylist(),
             strict=True,
         )
-        before = self._messages_of_rows()
+        before = self._rows_before_messages()
         for lob, name, table in zip(lobs.tolist(), names, tables, strict=True):
             message = int(envelopes.message[lob])
             if message not in self.errors:
                 self._put(lob, name, table, before(message).get(int(numbers[lob])))
         return self.found
 
-    def _messages_of_rows(self) -> Callable[[int], dict[int, int]]:
-        """Return a function that finds the rows that the parts in a message can belong to.
+    def _rows_before_messages(self) -> Callable[[int], dict[int, int]]:
+        """Return a function that finds the rows that the large objects in a message can belong to.
 
         For a message number it returns a dict from ``rowNum`` to row, for the last transaction
         before the message. The dict is empty if a bad message was removed in between. Call the
@@ -177,7 +180,7 @@ class _Gathered:
         For each message with rows, a row of -1 comes first.
         """
         envelopes, rows = self.envelopes, self.rows
-        of_rows = np.flatnonzero(envelopes.of(*OF_ROWS))
+        of_rows = np.flatnonzero(envelopes.mask_types(*OF_ROWS))
         transaction, _ = envelopes.values.words(self.text, "commit")
         large = np.flatnonzero(rows.large)
         around = rows.around[large]
@@ -266,7 +269,7 @@ def _check_awaited(
     cells: RowCells,
     refuse: Callable[[int, str, str], None],
 ) -> None:
-    """Add errors to rows whose large objects were not sent."""
+    """Add errors to rows of XML publications whose large objects were not sent."""
     for row, name in awaited:
         if (row, name) not in found:
             refuse(row, f"no lob message has the large object {name}", _HINT)
@@ -280,7 +283,7 @@ def _check_awaited(
 
 
 class _Cells:
-    """Creates the cells of large objects."""
+    """Creates the cells of rows' large objects, and the text with their joined parts."""
 
     def __init__(
         self, text: Octets, envelopes: Envelopes, found: dict[tuple[int, str], _Object]
@@ -291,7 +294,7 @@ class _Cells:
         self.places = [self._place(own) for own in found.values()]
 
     def _place(self, own: _Object) -> tuple[int, int, int]:
-        """Return the type, start and length of an object's value.
+        """Return the type, start and length of a large object's value.
 
         Several parts are joined after the text.
         """
@@ -312,7 +315,7 @@ class _Cells:
         return kind, start, len(self.kept) + len(self.made) - start
 
     def text(self) -> Octets:
-        """Return the text, followed by the joined values."""
+        """Return the text of the XML publications, followed by the joined large objects."""
         if not self.made:
             return self.kept
         return np.concatenate([self.kept, np.frombuffer(bytes(self.made) + bytes(SPARE), np.uint8)])
@@ -384,7 +387,7 @@ def count_complete(messages: MessageBatch) -> CompleteMessages:
 
 
 def _commit(written: bytes) -> str | None:
-    """Parse a commit LSN.
+    """Parse the commit LSN of an XML publication.
 
     Returns None if it contains references or other characters that only a complete XML parser can
     decode.
@@ -415,7 +418,7 @@ def transaction_of_bad(messages: MessageBatch, number: int) -> tuple[str, ...] |
 
 
 def _awaiting(messages: MessageBatch) -> Mask:
-    """Return a mask of the messages with rows for which large objects may follow."""
+    """Return a mask of the XML publications with rows for which large objects may follow."""
     data = octets(messages.data)
     awaiting = np.zeros(len(messages), bool)
     bounds = zip(messages.starts.tolist(), messages.ends.tolist(), strict=True)
@@ -428,7 +431,7 @@ def _awaiting(messages: MessageBatch) -> Mask:
 
 
 def _envelope_of(messages: MessageBatch, number: int) -> bytes | None:
-    """Return the attributes of a message's `trans` or `rowOp` element, or None if it has neither."""
+    """Return the attributes of an XML publication's `trans` or `rowOp`, or None if it has neither."""
     start, end = int(messages.starts[number]), int(messages.ends[number])
     whole = memoryview(messages.data)
     envelope = _OF_ROWS.search(whole[start : min(end, start + _HEAD)])

@@ -46,7 +46,7 @@ from trailgate.model.tables import Table
 
 
 class _Found:
-    """Turns the matches of the rules into records."""
+    """Builds the records of XML publications from the matches of the built-in rules."""
 
     def __init__(
         self,
@@ -68,14 +68,14 @@ class _Found:
         )
 
     def _rows(self) -> tuple[Longs, Octets]:
-        """Find the elements that are rows.
+        """Find the elements of XML publications that are rows.
 
         Returns the row number of each matched element, and the operation type of each row. The
         number is -1 for elements in messages of types without rows, and for unknown elements. An
         unknown element in a message with rows is an error.
         """
         matches = self.matches
-        of_rows = self.envelopes.of(*OF_ROWS)
+        of_rows = self.envelopes.mask_types(*OF_ROWS)
         codes, words = RecordValueSpans(matches.operations).words(matches.text, "operation")
         # Unknown row elements get "?", but only count in messages of rows.
         letters = np.array([ord(OPERATIONS.get(word, "?")) for word in words] or [0], np.uint8)
@@ -98,7 +98,7 @@ class _Found:
             self.errors[message] = DecodeError(problem, where=Where(offset=offset), hint=hint)
 
     def records(self, words: Mapping[str, str], notes: frozenset[str]) -> XmlPublicationRecords:
-        """Build the records of the messages.
+        """Build the records of the XML publications: their rows, with large objects inserted.
 
         `words` maps the letter of an operation type, such as "I", to its value in the options.
         `notes` are remarks from control messages, which the capture reports.
@@ -131,18 +131,18 @@ class _Found:
         )
 
     def refuse(self, row: int, problem: str, hint: str = "") -> None:
-        """Add an error to a row's message."""
+        """Add an error to the XML publication that contains a row."""
         self._add(int(self.message[row]), int(self.start[row]), problem, hint)
 
     def _check_counts(self) -> None:
-        """Add errors to messages without rows, and to rowOp messages with several rows."""
+        """Add errors to trans and rowOp messages without rows, and rowOp messages with several rows."""
         envelopes = self.envelopes
         # The number of rows in each envelope: `around` is the envelope of each row.
         count = np.bincount(self.around, minlength=len(envelopes.message))
-        few = envelopes.of(*OF_ROWS) & (count == 0)
+        few = envelopes.mask_types(*OF_ROWS) & (count == 0)
         for message in envelopes.message[few].tolist():
             self._add(message, 0, "the message has no row", "Expected: " + ", ".join(OPERATIONS))
-        many = envelopes.of(OF_ROWS[1]) & (count > 1)
+        many = envelopes.mask_types(OF_ROWS[1]) & (count > 1)
         for message in envelopes.message[many].tolist():
             self._add(message, 0, f"a {OF_ROWS[1]} message has more than one row")
 

@@ -97,7 +97,7 @@ class RowCells:
     """The column values ("cells") of XML publication rows, as arrays with one element per cell.
 
     `operation` is the row of each cell, ascending. `names` are indexes into `words`, and `types`
-    indexes into `TYPES`, or -1 if unknown.
+    indexes into `TYPES`, or -1 if unknown. `rows` is the number of rows.
     """
 
     operation: Longs
@@ -109,12 +109,12 @@ class RowCells:
     rows: int
 
     def name(self, cell: int) -> str:
-        """Return the column name of a cell, for errors."""
+        """Return the column name of an XML cell, for errors: "?" if it has none."""
         return self.words[int(self.names[cell])] if self.names[cell] >= 0 else "?"
 
     @cached_property
     def bounds(self) -> Longs:
-        """The index of each row's first cell, followed by the end of the last row's cells."""
+        """The index of each XML row's first cell, followed by the end of the last row's cells."""
         return cell_bounds(self.operation, self.rows)
 
 
@@ -168,7 +168,7 @@ def read_cells(
 
 
 def _word(text: Octets, records: MatchRecords, cell: int) -> str:
-    """Return the name of a cell's element."""
+    """Return the name of an XML cell's element, which should be `col`."""
     field = records.fields["element"]
     start, size = records.rows[cell, field : field + 2].tolist()
     return text[start : start + size].tobytes().decode()
@@ -180,7 +180,8 @@ class XmlPublicationRecords(MessageRecords):
 
     `around` is the envelope of each row, and `end` the end of its element. `letters` are the
     operation types (such as "I"), which `operations` maps to their values in the options. `rows`
-    are the spans of the attributes of row elements.
+    are the spans of the attributes of row elements, `cells` the column values, and `seen` the notes
+    on control messages. `words` caches coded attributes.
     """
 
     buffer: Octets
@@ -196,11 +197,11 @@ class XmlPublicationRecords(MessageRecords):
 
     @property
     def notes(self) -> frozenset[str]:
-        """Warnings from control messages of XML publications."""
+        """Notes on the control messages among XML publications, for the warnings of a run."""
         return self.seen
 
     def messages_without(self) -> Longs:
-        """Return no messages: a message without rows is bad, or a control message, which `notes` report."""
+        """Return no messages: XML publications without rows are bad or change no row (heartbeats)."""
         return np.zeros(0, np.int64)
 
     def text(self, name: str) -> pa.Array:
@@ -231,7 +232,7 @@ class XmlPublicationRecords(MessageRecords):
         return MessageRecords.codes(self, name)
 
     def segments(self) -> Longs:
-        """Return the segment number of each row's message, or 0 for a rowOp message."""
+        """Return the segment number of each row's XML publication, or 0 for a rowOp message."""
         return self.envelopes.segment[self.around]
 
     def transaction_ends(self) -> Mask:
@@ -241,7 +242,7 @@ class XmlPublicationRecords(MessageRecords):
         return last & self.envelopes.last[self.around]
 
     def raws(self, rows: Longs) -> pa.BinaryArray:
-        """Return the first bytes of several rows' XML elements, for errors."""
+        """Return the first bytes of several publication rows' XML elements, for errors."""
         start, end = self.offset[rows], self.end[rows]
         return element_bytes(self.messages, self.message[rows], start, end)
 
@@ -250,7 +251,7 @@ class XmlPublicationGroup(CellGroup[XmlPublicationRecords]):
     """XML publication rows of one table and type."""
 
     def place_values(self, sides: tuple[int, int]) -> PlacedCells:
-        """Return the byte spans of the images' values, one image and in it one column after the other.
+        """Return the byte spans of XML publication values, column by column, image by image.
 
         `sides` are the images: (0, 1) the before image, (1, 2) the after image, (0, 2) both.
 
@@ -272,7 +273,7 @@ class XmlPublicationGroup(CellGroup[XmlPublicationRecords]):
         return spans
 
     def _refuse(self, cells: RowCells, columns: Longs) -> None:
-        """Add an error for each cell whose column is not in the table or occurs twice in the row."""
+        """Add an error for each XML cell whose column is not in the table or occurs twice in the row."""
         for at, row in enumerate(self.rows.tolist()):
             seen: set[int] = set()
             for cell in range(int(cells.bounds[row]), int(cells.bounds[row + 1])):
@@ -289,7 +290,7 @@ class XmlPublicationGroup(CellGroup[XmlPublicationRecords]):
 
 
 def cell_converter(column: Column) -> Convert:
-    """Return the function that converts a column's strings.
+    """Return the function that converts the strings of an XML publication's column to values.
 
     Event publishing §3 defines their lexical forms.
     """

@@ -67,7 +67,7 @@ _LIMITS: Final = XmlLimits(settable=False)
 
 
 class _Schema(NamedTuple):
-    """A column's type and lengths, as stated in a schema message."""
+    """A column's type and lengths, as stated in a schema message of XML publications."""
 
     type: str
     length: int
@@ -97,7 +97,7 @@ def _bytes(schema: _Schema) -> Column:
 
 
 def _large(schema: _Schema) -> Column:
-    """Return a large object column.
+    """Return the column for the large objects that a schema message describes.
 
     Its values in a trail may be longer than two length bytes can state.
     """
@@ -150,11 +150,11 @@ _COLUMNS: Final[Mapping[str, Callable[[_Schema], Column]]] = MappingProxyType(
 
 
 def parse_schema_table(element: XmlElement) -> Table:
-    """Parse the table that a subSchema describes.
+    """Parse the table that a subSchema or addColumn element of an XML publication describes.
 
     For an addColumn, the table has only the added column.
 
-    Raises DecodeError.
+    Raises DecodeError if an attribute is missing or wrong, or there is no column.
     """
     attributes = attributes_of(element)
     name = join_owner(
@@ -208,7 +208,7 @@ def _number(attributes: Mapping[str, str], name: str, column: str) -> int:
 
 
 def key_differences(table: Table, described: Iterable[Column]) -> tuple[str, ...]:
-    """Return a text for each column that is a key only in the schema message or only in the definition.
+    """Describe each column that is a key only in the schema message or only in the definition.
 
     A definition that marks no key has no differences. Types are not compared, because definitions
     may intentionally use other types.
@@ -224,7 +224,7 @@ def key_differences(table: Table, described: Iterable[Column]) -> tuple[str, ...
 
 
 def publication_type(column: Column) -> str:
-    """Return the name of the element for a column's type (event publishing §3)."""
+    """Return the name of the XML publication element for a column's type (event publishing §3)."""
     return _OF_FAMILIES[column.family](column)
 
 
@@ -267,7 +267,7 @@ _OF_FAMILIES: Final[Mapping[TypeFamily, Callable[[Column], str]]] = MappingProxy
 
 
 def schema_columns(table: Table) -> bytes:
-    """Return the `col` elements of a table's schema message."""
+    """Write the `col` elements of a table's schema message for XML publications."""
     return b"".join(map(_schema_column, table.columns))
 
 
@@ -299,7 +299,10 @@ class ControlMessages:
     def notes(
         self, messages: MessageBatch, envelopes: Envelopes, errors: dict[int, TrailgateError]
     ) -> frozenset[str]:
-        """Return notes on control messages, for example that publishing of a table was stopped. Adds errors to `errors`."""
+        """Return notes on control messages of XML publications.
+
+        For example, that publishing of a table was stopped. Errors are added to `errors`.
+        """
         texts: set[str] = set()
         beats, last = [], ""
         for number, element in self._elements(messages, envelopes, errors):
@@ -331,9 +334,9 @@ class ControlMessages:
     def _elements(
         self, messages: MessageBatch, envelopes: Envelopes, errors: dict[int, TrailgateError]
     ) -> Iterator[tuple[int, XmlElement]]:
-        """Yield the message number and the element below the root of each control message."""
+        """Yield the message number and the element below the root of each control or schema message."""
         data = memoryview(messages.data)
-        numbers = sorted(envelopes.message[envelopes.of(*CONTROLS, *DEFINING)].tolist())
+        numbers = sorted(envelopes.message[envelopes.mask_types(*CONTROLS, *DEFINING)].tolist())
         for number in numbers:
             if number in errors:
                 continue
@@ -352,9 +355,10 @@ class ControlMessages:
         yield f"{text}: {element.name}, {place}"
 
     def _compare(self, described: Table, kind: str, place: str) -> Iterator[str]:
-        """Yield the differences between the keys.
+        """Compare the table of a schema message with its definition, and yield notes on differences.
 
-        Raises DecodeError if columns are missing from the definition.
+        These are columns that are a key in only one of them, or a missing definition. Raises
+        DecodeError if columns are missing from the definition.
         """
         if self.definitions is None:
             return
@@ -381,7 +385,10 @@ def _place(messages: MessageBatch, number: int) -> str:
 
 
 def control_warnings(notes: Iterable[str]) -> frozenset[str]:
-    """Combine the notes on control messages into warnings. Heartbeats are counted together."""
+    """Combine the notes on control messages of XML publications into warnings.
+
+    Heartbeats are counted together.
+    """
     texts, count, last = set(), 0, ""
     for note in notes:
         if not note.startswith(_BEATS):
@@ -413,7 +420,7 @@ def described_tables(messages: MessageBatch, page: str | None) -> Iterator[Table
 
 
 def _with_words(messages: MessageBatch, page: str | None) -> Iterator[bytes]:
-    """Yield the documents that contain the name of a schema message."""
+    """Yield the XML publications that contain the name of a schema message."""
     try:
         _, kind = detect_format(messages)
         if kind != XML:

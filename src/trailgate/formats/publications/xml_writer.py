@@ -107,7 +107,7 @@ class XmlPublishOptions(PublishOptions):
     ] = INLINE
 
     def __post_init__(self) -> None:
-        """Raise OptionError for a value that is not allowed."""
+        """Raise OptionError if options for XML publications contradict each other."""
         PublishOptions.__post_init__(self)  # super() does not work in classes with slots
         if self.queue and not self.schemas:
             problem = f"queue is set to {self.queue!r}, but only schema messages name a queue"
@@ -116,7 +116,7 @@ class XmlPublishOptions(PublishOptions):
 
 @dataclass(frozen=True, slots=True)
 class _Written:
-    """How a column is written: its tags, and the function that formats its values."""
+    """How a column is written in XML publications: its tags, and the function that formats its values."""
 
     column: Column
     begin: bytes  # up to the name of the type's element
@@ -125,7 +125,7 @@ class _Written:
 
     @property
     def end(self) -> bytes:
-        """The end tags of the type element and the column."""
+        """The end tags of a value's type element and of its `col` element in XML publications."""
         return b"</" + self.type + b"></col>"
 
 
@@ -139,7 +139,10 @@ class RowPieces:
 
 @dataclass(frozen=True, slots=True)
 class LargeObjectColumn:
-    """A column whose values are written in separate messages. `rows` is the mask of rows with a value."""
+    """A large object column whose values are written in separate `lob` messages.
+
+    `rows` is the mask of rows with a value.
+    """
 
     name: str
     type: str
@@ -182,7 +185,7 @@ def row_pieces(block: ChangeBlock, numbers: pa.Array, *, apart: bool) -> RowPiec
 
 
 def _without_large(block: ChangeBlock) -> tuple[ChangeBlock, tuple[LargeObjectColumn, ...]]:
-    """Remove the after values of large objects from operations.
+    """Remove the after values of large objects from operations, to write them in `lob` messages.
 
     Return the operations and the removed values.
     """
@@ -210,7 +213,7 @@ def _without_large(block: ChangeBlock) -> tuple[ChangeBlock, tuple[LargeObjectCo
 
 
 def _of_one(block: ChangeBlock, i: int, column: _Written) -> Iterator[RowPiece]:
-    """Yield the piece of a column of inserts or deletes, which have one image."""
+    """Yield the template piece of a column in XML insert or delete rows, which have one image."""
     state = (block.before if block.op_type[0] == DELETE else block.after)[i]
     _check_key(block, i, state)
     states = _states(state, len(block))
@@ -225,7 +228,7 @@ def _of_one(block: ChangeBlock, i: int, column: _Written) -> Iterator[RowPiece]:
 
 
 def _of_update(block: ChangeBlock, i: int, column: _Written) -> Iterator[RowPiece]:
-    """Yield the two pieces of a column of updates, for the before value and the after value."""
+    """Yield a column's two template pieces in XML update rows: the before and the after value."""
     before, after, rows = block.before[i], block.after[i], len(block)
     _check_key(block, i, after)
     old, new = _states(before, rows), _states(after, rows)
@@ -306,7 +309,11 @@ def _formatter(column: Column) -> Convert:
 
 
 def _without_exponents(strings: pa.Array) -> pa.Array:
-    """Write numbers with exponents as plain decimals, because IBM's published schema of decimal and decfloat does not allow exponents."""
+    """Write numbers with exponents as plain decimals for XML publications.
+
+    IBM's published schema of decimal and decfloat does not allow exponents. Raises EncodeError for
+    exponents above Db2's largest.
+    """
     with_one = pc.fill_null(pc.match_substring_regex(strings, "^[-+]?[0-9.]+[eE]"), False)
     if not pc.any(with_one, min_count=0).as_py():
         return strings
@@ -323,7 +330,7 @@ def _without_exponents(strings: pa.Array) -> pa.Array:
 
 
 def _special(strings: pa.Array, values: pa.Array) -> pa.Array:
-    """Format special floats as in XML schemas: INF, -INF and NaN."""
+    """Replace infinite and undefined floats by their names in XML schemas: INF, -INF and NaN."""
     if pc.all(pc.is_finite(values), min_count=0).as_py() in (True, None):
         return strings
     for word, own in (("inf", "INF"), ("nan", "NaN")):
@@ -341,14 +348,14 @@ def publication_error(block: ChangeBlock, row: int, problem: str, hint: str = ""
 
 @dataclass(frozen=True, slots=True)
 class _Large:
-    """A large object: the index of its operation in the batch, and its messages."""
+    """A written large object: the index of its operation in the batch, and its `lob` messages."""
 
     order: int
     bodies: tuple[bytes, ...]
 
 
 class ExtraMessages:
-    """Creates schema and large object messages, and inserts them among the messages with rows.
+    """Creates schema and large object messages, and inserts them among the XML publications with rows.
 
     `around` wraps an element into a message.
     """
@@ -362,7 +369,10 @@ class ExtraMessages:
     def add_large(
         self, block: ChangeBlock, columns: Sequence[LargeObjectColumn], numbers: Longs
     ) -> None:
-        """Add the large objects of operations. `numbers` are the operations' rowNum."""
+        """Write the `lob` messages of operations' large objects, and keep them for `among`.
+
+        `numbers` are the operations' rowNum.
+        """
         common = _common(block.table)
         for column in columns:
             for row in np.flatnonzero(column.rows).tolist():
@@ -375,7 +385,11 @@ class ExtraMessages:
                 self._large.append(_Large(int(block.order[row]), bodies))
 
     def _parts(self, given: str, kind: str, text: str) -> Iterator[bytes]:
-        """Yield the messages of a large object. Each contains as much of the value as fits."""
+        """Yield the `lob` messages of a large object.
+
+        Each contains as much of the value as fits. `given` are the attributes that name its row and
+        column.
+        """
         binary = TYPE_OF[kind].binary
         total = len(text) // 2 if binary else len(text.encode())
         overhead = len(self._message(given, kind, "", total, total, last=True)) + 4
@@ -409,10 +423,11 @@ class ExtraMessages:
         message: Longs,
         complete: int,
     ) -> WrittenMessages:
-        """Insert schema messages and large object messages before and after the messages that they belong to.
+        """Insert schema messages and `lob` messages among the XML publications with rows.
 
-        `message` is the message of each operation. The message number `complete` is not finished
-        yet, so its large objects are kept until it is.
+        A schema message precedes the first row of its table, and a `lob` message follows the
+        message of its row. `message` is the message of each operation. The message number
+        `complete` is not finished yet, so its large objects are kept until it is.
         """
         after: dict[int, list[bytes]] = {}
         if self._after_held:
@@ -444,13 +459,13 @@ class ExtraMessages:
         return WrittenMessages(pa.concat_arrays(bodies), np.concatenate(orders))
 
     def with_held(self, messages: WrittenMessages) -> WrittenMessages:
-        """Return the message that was held back, followed by the large objects of its rows."""
+        """Return the XML publication that was held back, followed by the large objects of its rows."""
         extra, self._after_held = self._after_held, []
         bodies = pa.concat_arrays([messages.bodies, *map(_one, extra)])
         return WrittenMessages(bodies, np.repeat(messages.order, len(bodies)))
 
     def _schemas(self, blocks: Sequence[ChangeBlock], message: Longs) -> dict[int, list[bytes]]:
-        """Return for each message the schema messages to write before it, for new or changed tables."""
+        """Return the schema messages to write before each XML publication (new or changed tables)."""
         found: dict[int, list[bytes]] = {}
         if not self.options.schemas:
             return found
@@ -484,7 +499,7 @@ def _one(body: bytes) -> pa.Array:
 
 @dataclass(frozen=True, slots=True)
 class _Envelope:
-    """The attributes of messages: columns with one element per message."""
+    """The envelope attributes of written XML publications: columns with one element per message."""
 
     csn: pa.Array
     time: pa.Array
@@ -492,23 +507,26 @@ class _Envelope:
     name: pa.Array
 
     def slice(self, at: int) -> _Envelope:
-        """Return the attributes of one message."""
+        """Return the envelope attributes of one XML publication."""
         return _Envelope(*(own.slice(at, 1) for own in self.columns))
 
     @property
     def columns(self) -> tuple[pa.Array, ...]:
-        """The columns in the order of the fields."""
+        """The columns of envelope attributes in the order of the fields."""
         return self.csn, self.time, self.owner, self.name
 
     def followed_by(self, other: _Envelope) -> _Envelope:
-        """Append the attributes of other messages."""
+        """Append the envelope attributes of other XML publications."""
         pairs = zip(self.columns, other.columns, strict=True)
         return _Envelope(*(pa.concat_arrays(pair) for pair in pairs))
 
 
 @dataclass(frozen=True, slots=True)
 class _Open:
-    """An open message: its rows so far, its attributes, and its number in its transaction, from 0."""
+    """An open XML publication, to which rows may be added: its rows so far, and its attributes.
+
+    `number` is its number in its transaction, from 0.
+    """
 
     rows: Octets
     envelope: _Envelope
@@ -553,7 +571,7 @@ class XmlWriter:
         return f"</{ROW if self._single else TRANSACTION}></{ROOT}>".encode()
 
     def _around(self, inner: bytes) -> bytes:
-        """Wrap an element into a message."""
+        """Wrap an element into an XML publication."""
         return self._root() + inner + f"</{ROOT}>".encode()
 
     def _root(self) -> bytes:
@@ -564,7 +582,7 @@ class XmlWriter:
     def heads(self, envelope: _Envelope, numbers: Longs, last: Mask) -> MeasuredRows:
         """Build the start tags of XML publications.
 
-        `numbers` are the messages' numbers within their transactions. `last` marks the
+        `numbers` are the messages' numbers within their transactions, from 0. `last` marks the
         messages that end a transaction.
         """
         count = len(numbers)
@@ -586,7 +604,7 @@ class XmlWriter:
         return measure_templates([*pieces, RowPiece(None, (PieceForm(b">"),))], count, ESCAPES)
 
     def overhead(self, block: ChangeBlock) -> int:
-        """Return the maximum number of bytes that a message of these operations has besides its rows."""
+        """Return the maximum number of bytes that an XML publication of a block has besides its rows."""
         longest = sum(
             pc.max(pc.binary_length(own)).as_py() or 0
             for own in (block.csn, block.tx_id, block.tx_owner, block.tx_name)
@@ -598,7 +616,7 @@ class XmlWriter:
 
 
 class _Batch:
-    """Writes the messages of one batch."""
+    """Writes the XML publications of one batch of operations."""
 
     def __init__(self, writer: XmlWriter, batch: ChangeBatch) -> None:
         self.writer, self.batch = writer, batch
@@ -608,7 +626,7 @@ class _Batch:
         self.number = self._numbers()
 
     def _numbers(self) -> Longs:
-        """Return each operation's ordinal in its transaction, from 1."""
+        """Return each operation's rowNum in XML publications: its ordinal in its transaction, from 1."""
         rows = np.arange(self.batch.rows)
         begin = find_begin_rows(self.begins)
         found: Longs = np.where(begin >= 0, rows - begin, rows + self.writer._count) + 1  # noqa: SLF001  the batch's own writer
@@ -619,7 +637,10 @@ class _Batch:
         return bool(mask_ends(self.marks[-1:])[0])
 
     def messages(self) -> WrittenMessages:
-        """Return the complete messages. The last one is held back if its transaction continues."""
+        """Write the batch, and return the complete XML publications.
+
+        The last one is held back if its transaction continues.
+        """
         writer, options = self.writer, self.writer.options
         measured = [self._measure(block) for block in self.blocks]
         sizes = np.empty(self.batch.rows, np.int64)
@@ -655,7 +676,7 @@ class _Batch:
     def _write_messages(
         self, cut: MessageCuts, measured: list[MeasuredRows], sizes: Longs, held: _Open | None
     ) -> WrittenMessages:
-        """Write all messages of the batch into one buffer.
+        """Write all XML publications of the batch into one buffer.
 
         A message consists of its head, the rows held back from an earlier batch (only in the first
         message), its rows, and the tail. `bounds` are the offsets of messages, and `to` the offset
@@ -707,7 +728,7 @@ class _Batch:
         )
 
     def _last(self, ends: Longs, *, before: bool) -> Mask:
-        """Return a mask of the messages that end their transaction.
+        """Return a mask of the written XML publications that end their transaction.
 
         `ends` is the index after the last operation of each message. With `before`, the first
         message also has rows held back from an earlier batch.
@@ -722,7 +743,7 @@ class _Batch:
         return is_last
 
     def _envelope(self, first: Longs) -> _Envelope:
-        """Return the attributes of messages, taken from their first operations."""
+        """Return the envelope attributes of XML publications, taken from their first operations."""
         place = np.empty(self.batch.rows, np.int64)
         # Blocks are concatenated below: `place` is where each operation of the batch is in that.
         # Example: two blocks with the orders 0 2 and 1 give place 0 2 1.
@@ -742,7 +763,7 @@ class _Batch:
 
 
 def _of_one_type(block: ChangeBlock) -> Iterator[ChangeBlock]:
-    """Split a block by operation type."""
+    """Split the operations of a block by type: in XML publications each type has its own template."""
     if not len(block):
         return
     if (block.op_type == block.op_type[0]).all():
@@ -753,7 +774,7 @@ def _of_one_type(block: ChangeBlock) -> Iterator[ChangeBlock]:
 
 
 def _positions(block: ChangeBlock) -> pa.Array:
-    """Return the log positions of commits: the CSNs, or else the transaction ids.
+    """Return the commit positions that XML publications state: the CSNs, or else the transaction ids.
 
     Raises EncodeError for an operation without CSN and id, because its transaction could not be
     distinguished from the next one.
@@ -771,12 +792,12 @@ def _optional(own: pa.Array | None, block: ChangeBlock) -> pa.Array:
 
 
 def _piece(values: pa.Array, before: bytes) -> RowPiece:
-    """Return the piece of an attribute, which is omitted if its value is null."""
+    """Return the template piece of an XML attribute, which is omitted if its value is null."""
     return RowPiece(values, (PieceForm(before, b'"'), PieceForm()))
 
 
 def _written(heads: MeasuredRows, rows: list[Octets], tail: bytes) -> bytes:
-    """Join one message: its head, its rows, and its tail."""
+    """Join one XML publication: its head, its rows, and its tail."""
     head = np.empty(int(heads.sizes[0]), np.uint8)
     heads.write(np.zeros(1, np.int64), head)
     return b"".join([head.tobytes(), *(own.tobytes() for own in rows), tail])

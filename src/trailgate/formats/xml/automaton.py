@@ -1,4 +1,4 @@
-"""Compile rules into the tables of a finite automaton, which the scanner executes.
+"""Compile XML rules into the tables of a finite automaton, which the XML scanner executes.
 
 The path of a rule is appended to the paths of the rules around it, which results in a *pattern*: a
 list of steps from the document. A state is the set of (pattern, number of steps done) that an
@@ -91,7 +91,7 @@ _STARTING: Final[dict[ElementPart | None, ActionType]] = {
 
 
 class PredicateGroup(NamedTuple):
-    """Path predicates that compare the same thing with different values, so that at most one of them is true.
+    """Predicates of XML paths that compare the same thing, so that at most one of them is true.
 
     They compare an attribute, the text, or the position among the elements that satisfy the
     predicates `before`.
@@ -129,7 +129,8 @@ class AnchoredValue:
     and afterwards it is copied to the property `name` in the records of rule number `rule` with the
     type `kind`. `pointer` is the field of these records with the number of their anchor. In the
     anchor, `theirs` is the field of the value, and `again` the field that marks repeated values, or
-    -1. (While rules are compiled, these three are numbers of slots and pointers, not of fields.)
+    -1. (While rules are compiled, `pointer`, `theirs` and `again` are numbers of slots and
+    pointers, not of fields.)
     """
 
     kind: int
@@ -142,14 +143,15 @@ class AnchoredValue:
 
 @dataclass(frozen=True, slots=True)
 class Automaton:
-    """The rules, compiled to tables that the scanner's loop reads.
+    """The XML rules, compiled to tables that the scanner's loop reads.
 
     `formats/xml/kernels/names.py` describes the columns of each table.
 
     For each record type, `slots` maps properties to fields, and `widths` is the number of fields.
     `letters` is the number of element names per namespace, and `spaces` are the namespaces in the
-    rules. `groups` is the largest number of groups in one choice. `nests` is set if matches may be
-    nested, so that records are not in the order of operations.
+    rules. `groups` is the largest number of predicate groups in one choice. `anchored` are the
+    values that the scan finds from elements around a rule's element. `nests` is set if matches may
+    be nested, so that records are not in the order of operations.
     """
 
     elements: tuple[str, ...]
@@ -173,7 +175,7 @@ class Automaton:
 
     @property
     def arrays(self) -> RuleArrays:
-        """The automaton's tables in the form that kernels accept."""
+        """The tables of the XML rules in the form that kernels accept."""
         return RuleArrays(
             step=self.step,
             choices=self.choices,
@@ -189,7 +191,7 @@ class Automaton:
 
 @dataclass(slots=True, eq=False)
 class _Placed:
-    """The pattern of a rule's elements, and the rule's *instance* for each record type.
+    """The pattern of an XML rule's elements, and the rule's *instance* for each record type.
 
     An instance is a number. During a scan, it finds the open record of the rule and type.
     """
@@ -210,7 +212,7 @@ def compile_rules(rules: Sequence[XmlRule], namespaces: Mapping[str, str]) -> Au
 
 
 def _may_nest(rules: Sequence[XmlRule]) -> bool:
-    """Return whether a scan may open the records of operations in an order other than the final one.
+    """Return whether a scan may open the records of XML operations in an order other than the final one.
 
     This is possible if a rule with operation rules below it matches nested elements (`//`), or is
     not the only rule for operations or transactions on its level.
@@ -229,7 +231,11 @@ def _steps(rule: XmlRule) -> Pattern:
 
 @dataclass(slots=True)
 class _Actions:
-    """The actions of the rules, by the pattern of the elements at which they are executed."""
+    """The actions of the XML rules, by the pattern of the elements at which they are executed.
+
+    `rows` has the actions of each pattern. For each record type, `slots` numbers the values that
+    its records store, and `pointers` is the number of anchors that they refer to.
+    """
 
     namespaces: Mapping[str, str]
     spaces: dict[str, int] = field(default_factory=dict)
@@ -245,7 +251,7 @@ class _Actions:
     literals: bytearray = field(default_factory=bytearray)
 
     def add(self, rule: XmlRule, above: _Placed) -> None:
-        """Add the actions of a rule and its subrules."""
+        """Add the actions of an XML rule and its subrules. `above` is the rule around it."""
         own = _steps(rule)
         # Patterns are lists of steps downwards: a match that leads up cannot be appended.
         if rule.match is not None and rule.match.up:
@@ -332,7 +338,7 @@ class _Actions:
     def _value_around(
         self, rule: XmlRule, placed: _Placed, name: str, path: RulePath, around: tuple[Pattern, ...]
     ) -> None:
-        """Add the actions for a value found from an element around the rule's.
+        """Add the actions for a value found from outside the rule's element (see `AnchoredValue`).
 
         `around` are the patterns of that element.
         """
@@ -370,7 +376,7 @@ class _Actions:
             self._add_action(placed.pattern, ActionPhase.START, row)
 
     def _again(self, kind: int, name: str) -> tuple[int, int]:
-        """Return the slot that marks repeated values, and the bit of a property in it.
+        """Return the slot that marks repeated values in match records, and the bit of a property in it.
 
         Returns (-1, 0) for a property whose repeated values are not marked.
         """
@@ -388,11 +394,12 @@ class _Actions:
     def _store_value(
         self, pattern: Pattern, path: RulePath, place: tuple[int, ...], name: object
     ) -> None:
-        """Add the action that stores the value of a path.
+        """Add the action that stores the value of a path at the elements with a pattern.
 
-        `place` contains the columns of its row from `INSTANCE` on. Elements found with `//` may be
-        nested: in `<a><a></a></a>` the inner one ends first, but the value of the outer one counts,
-        because it begins first. So the offset of the element that supplied the value is stored too.
+        `place` contains the columns of the action's row from `INSTANCE` on. Elements found with
+        `//` may be nested: in `<a><a></a></a>` the inner one ends first, but the value of the outer
+        one counts, because it begins first. So the offset of the element that supplied the value is
+        stored too.
         """
         part = None if path.accessor is None else path.accessor.part
         # Attributes are found by the number of their name, which takes the place of an action type.
@@ -414,11 +421,15 @@ class _Actions:
             self._add_action(pattern, ActionPhase.START, (_STARTING[part], *place[:KIND]))
 
     def field(self, kind: int, slot: int) -> int:
-        """Return the field at which a slot begins in a record."""
+        """Return the number of the match record's field in which a slot's value begins.
+
+        A record of type `kind` has fixed fields, then pointers to anchors, then two fields for each
+        slot.
+        """
         return HEADS[kind] + self.pointers[kind] + 2 * slot
 
     def resolve(self, phase: ActionPhase, row: tuple[int, ...]) -> tuple[int, ...]:
-        """Return an action with its slots and pointers replaced by the numbers of the fields in the record."""
+        """Return an action with its slots and pointers replaced by numbers of fields in match records."""
         what, slot, kind = row[0], row[FIELD], row[KIND]
         if phase is not ActionPhase.ATTRIBUTE:
             if what == ActionType.RECORD:
@@ -435,21 +446,22 @@ class _Actions:
         return *row[:FIELD], self.field(kind, slot), *row[FIELD + 1 :]
 
     def attribute(self, name: PathName) -> int:
-        """Return the number of an attribute name, from 1, with its namespace in the bits above `SPACE`."""
+        """Return an XML attribute name's number, from 1, with its namespace in the bits above `SPACE`."""
         number = self.attributes.setdefault(name.local, len(self.attributes) + 1)
         return number + (self.space(name) << SPACE)
 
     def space(self, name: PathName) -> int:
-        """Return the number of a name's namespace, from 1, or 0 for a name without a prefix."""
+        """Return the number of an XML name's namespace, from 1, or 0 for a name without a prefix."""
         if not name.prefix:
             return 0
         return self.spaces.setdefault(self.namespaces[name.prefix], len(self.spaces) + 1)
 
 
 def _around(pattern: Pattern, up: int) -> tuple[Pattern, ...]:
-    """Return the patterns of the elements `up` levels above those of a pattern, or () if this is above the document.
+    """Return the patterns of the XML elements `up` levels above those of a pattern.
 
-    Example: one level above `a//b` is `a` or any element below it, `a//*`.
+    Returns () if that is above the document. Example: one level above `a//b` is `a` or any element
+    below it, `a//*`.
     """
     patterns: dict[Pattern, None] = {pattern: None}
     for _ in range(up):
@@ -466,7 +478,7 @@ def _around(pattern: Pattern, up: int) -> tuple[Pattern, ...]:
 
 
 def _kinds(rule: XmlRule) -> Iterator[int]:
-    """Yield the record types of a rule's matches."""
+    """Yield the types of the records that an XML rule's matches get: COLUMNS, OPERATIONS or OUTER."""
     if rule.type is RuleType.COLUMN:
         yield COLUMNS
     elif rule.type is RuleType.OPERATION and not rule.groups:
@@ -479,7 +491,7 @@ def _kinds(rule: XmlRule) -> Iterator[int]:
 
 
 class _Tables:
-    """Builds the automaton's states.
+    """Builds the states of the automaton for XML rules, and the tables of their transitions and actions.
 
     A state is the set of patterns that the open elements have matched so far, with the step that
     each one has reached.
@@ -501,7 +513,7 @@ class _Tables:
         self.groups = 0
 
     def automaton(self, *, nests: bool) -> Automaton:
-        """Build the tables of all reachable states."""
+        """Build the automaton of the XML rules: the tables of all reachable states."""
         self._state(frozenset((pattern, 0) for pattern in range(len(self.patterns))))
         rows: dict[tuple[int, ...], int] = {}
         own_rows: list[int] = []
@@ -560,7 +572,7 @@ class _Tables:
         return self.states[state]
 
     def _row(self, state: State) -> list[int]:
-        """Return the next states for each element name in each namespace.
+        """Return a state's row of the step table: the next state for each element name and namespace.
 
         Name 0 is any other name, and namespace 0 any other namespace.
         """
@@ -581,7 +593,7 @@ class _Tables:
         return row
 
     def _after(self, state: State, name: str | None, space: int) -> int:
-        """Return the next state for an element of a name and namespace.
+        """Return the next state of the automaton for an XML element of a name and namespace.
 
         A negative value -1 - n is the choice n, if predicates decide.
         """
@@ -659,7 +671,7 @@ class _Tables:
     def _group(
         self, group: PredicateGroup, values: Iterable[str], needed: Sequence[int]
     ) -> list[int]:
-        """Return the row of a group of predicates.
+        """Build the row of a group of predicates on an XML tag.
 
         `values` are compared with the group's attribute, text or position. `needed` are pairs of
         another group and the value that it must have. Both are appended to `predicates`, and the
@@ -679,13 +691,16 @@ class _Tables:
         return [by, what, place, (after - place) // 2, after, len(needed) // 2]
 
     def _literal(self, text: str) -> tuple[int, int]:
-        """Append a literal, and return its bounds."""
+        """Append the text of a predicate to the literals of the rules, and return its bounds."""
         start = len(self.literals)
         self.literals += text.encode()
         return start, len(self.literals)
 
     def _acts(self) -> tuple[Longs, list[tuple[int, ...]]]:
-        """Return the bounds of each state's actions by phase, and the actions."""
+        """Collect the actions of the automaton's states.
+
+        Returns the bounds of each state's actions by phase, and the actions.
+        """
         bounds, rows = [0], []
         for state in self.states:
             ended = sorted(p for p, done in state if done == len(self.patterns[p]))
@@ -707,7 +722,7 @@ class _Tables:
 
 
 def _names(steps: Iterable[PathStep]) -> Iterator[str]:
-    """Yield the element names that steps mention."""
+    """Yield the element names that steps of rule paths mention."""
     for step in steps:
         if step.name.local != ANY.local:
             yield step.name.local
@@ -715,7 +730,7 @@ def _names(steps: Iterable[PathStep]) -> Iterator[str]:
 
 
 def _conditions(step: PathStep, name: str | None) -> tuple[list[Condition], bool]:
-    """Return the conditions of a step for a tag with this name, and whether the step can succeed.
+    """Return the conditions of a path step for a tag with this name, and whether the step can succeed.
 
     If a name() predicate fails, the position predicates before it still count the element.
     """
@@ -734,7 +749,10 @@ def _conditions(step: PathStep, name: str | None) -> tuple[list[Condition], bool
 
 
 def _table(rows: Sequence[tuple[int, ...]], width: int) -> Longs:
-    """Return rows of the same width as one array. An empty table has one row of zeros."""
+    """Join rows of the automaton's tables to one array, each padded with zeros to `width` numbers.
+
+    If there are none, one row is zeros.
+    """
     table = np.zeros((max(1, len(rows)), width), np.int64)
     for number, row in enumerate(rows):
         table[number, : len(row)] = row

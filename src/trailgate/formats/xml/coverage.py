@@ -1,4 +1,4 @@
-"""Report which rules match in a run, and which of their paths find values.
+"""Report which XML rules match in a run, and which of their paths find values.
 
 At the end of a run, warnings name rules that never matched, and paths that never found a value or
 found several. Each batch records its results as notes such as "matched orders"; the notes of all
@@ -69,9 +69,10 @@ class RuleCoverage:
         return notes
 
     def warnings(self, notes: frozenset[str]) -> frozenset[str]:
-        """Return the warnings of a run about its XML rules.
+        """Replace a run's notes about XML rules by warnings. Other notes are kept.
 
-        If no message could be read, rules are not mentioned.
+        Without notes about rules, no message could be read. Then nothing is known about the rules,
+        and there are no warnings about them.
         """
         if not any(note.startswith(_OWN) for note in notes):
             return notes
@@ -88,16 +89,16 @@ class RuleCoverage:
 
     @staticmethod
     def other_notes(notes: frozenset[str]) -> frozenset[str]:
-        """Return the notes that are not about XML rules."""
+        """Return the notes of a run that are not about XML rules."""
         return frozenset(note for note in notes if not note.startswith(_OWN))
 
     def _without_values(
         self, rule: XmlRule, notes: frozenset[str], names: set[str]
     ) -> Iterator[str]:
-        """Yield warnings about paths that found several values, or never found one.
+        """Yield warnings about an XML rule's paths that found several values, or never found one.
 
-        Messages may have only one of the images, so if only some paths found nothing, a warning is
-        yielded only if a similar name occurs.
+        Messages may have only one of the images. Therefore, if some of the rule's paths found a
+        value, a path that found nothing is only reported if the messages have a similar name.
         """
         paths = self.paths[rule.name]
         missed = [name for name in paths if f"{_FOUND}{rule.name} {name}" not in notes]
@@ -114,7 +115,7 @@ class RuleCoverage:
     def _rules_without_match(
         self, rules: Iterable[XmlRule], notes: frozenset[str]
     ) -> Iterator[XmlRule]:
-        """Yield the rules that never matched although the rule above them did."""
+        """Yield the XML rules that never matched although the rule above them did."""
         for rule in rules:
             if f"{_MATCHED}{rule.name}" in notes:
                 yield from self._rules_without_match(rule.subrules, notes)
@@ -127,7 +128,7 @@ def _similar_names(near: tuple[str, ...]) -> str:
 
 
 def similar_names(path: RulePath | None, names: Iterable[str]) -> tuple[str, ...]:
-    """Suggest names: for each name in a path that occurs in no message, the most similar name in the messages."""
+    """Suggest names for an XML path: the most similar name for each one that occurs in no message."""
     known = set(names)
     if path is None:
         return ()
@@ -149,7 +150,10 @@ class ExplainedValue:
 
 @dataclass(frozen=True, slots=True)
 class ExplainedMatch:
-    """A match of an explained XML rule: the element's path and line, the values, and the matches inside."""
+    """A match of an explained XML rule: the element's path and line, and the values.
+
+    `below` are the matches of the rule's subrules inside this element.
+    """
 
     rule: str
     type: str
@@ -161,7 +165,10 @@ class ExplainedMatch:
 
 @dataclass(frozen=True, slots=True)
 class UnmatchedRule:
-    """An XML rule without a match although the rule above it has one: its path, and similar names in the document."""
+    """An XML rule without a match although the rule above it has one.
+
+    `match` is its path, and `like` are similar names in the document.
+    """
 
     rule: str
     match: str
@@ -177,7 +184,10 @@ class Explanation:
 
 
 def explain_message(options: XmlOptions, body: bytes) -> Explanation:
-    """Return the matches of the XML rules in a message. Raises DecodeError if it is malformed."""
+    """Explain which elements of a message the XML rules match.
+
+    Raises DecodeError if it is malformed.
+    """
     document = parse_document(body, options.limits, options.encoding)
     matches = RuleMatcher(options.rules, PathMatcher(options.namespaces)).matches(document)
     seen = {match.rule.number for match in _all(matches)}
@@ -193,7 +203,7 @@ def explain_message(options: XmlOptions, body: bytes) -> Explanation:
 
 
 def _reached_rules(rules: Iterable[XmlRule], seen: set[int]) -> Iterator[XmlRule]:
-    """Yield the top-level rules, and all rules whose parent has a match."""
+    """Yield the top-level XML rules, and all rules whose parent has a match."""
     for rule in rules:
         yield rule
         if rule.number in seen:
@@ -230,9 +240,9 @@ def _value(name: str, source: Value, match: RuleMatch) -> ExplainedValue:
 
 
 def _path(element: XmlElement) -> str:
-    """Return an element's path.
+    """Return the path of an XML element, such as `/orders/order[2]`.
 
-    It includes the element's position if siblings have the same name.
+    A step has the element's position if siblings have the same name.
     """
     steps = []
     while element.parent is not None:

@@ -5,12 +5,8 @@ Anything malformed or unsafe is an error.
 Nothing outside a document is read, and only XML's five entities are expanded. A document type
 (DOCTYPE) is an error before anything in it takes effect.
 
-The encoding of a document is determined by its byte order mark. Without one, it is the encoding set
-for all documents, or else the declared one. A message sent as text is converted to UTF-8 in transit
-and may still declare its old encoding. If the bytes are UTF-8 and another encoding is declared, it
-is unclear which one is right, and that is an error.
-
-Documents that are too large for memory are checked in chunks (`check_document`).
+Documents are converted to UTF-8 first (`encodings.py`). Documents that are too large for memory
+are checked in chunks (`check_document`).
 """
 
 from __future__ import annotations
@@ -19,52 +15,12 @@ import codecs
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
-from itertools import chain
 from types import MappingProxyType
 from typing import Final, NamedTuple
 from xml.parsers import expat
 
 from trailgate.errors import DecodeError, Where
-
-DECLARED: Final = "auto"  # each document's own encoding, rather than one for all
-UTF8: Final = frozenset({"utf-8", "utf8", "utf-8-sig"})
-_MARKS: Final = (
-    (codecs.BOM_UTF8, "utf-8-sig"),
-    (codecs.BOM_UTF32_LE, "utf-32"),  # before UTF-16, whose mark is its first two bytes
-    (codecs.BOM_UTF32_BE, "utf-32"),
-    ("<?".encode("utf-32-le"), "utf-32-le"),
-    ("<?".encode("utf-32-be"), "utf-32-be"),
-    (codecs.BOM_UTF16_LE, "utf-16"),
-    (codecs.BOM_UTF16_BE, "utf-16"),
-    ("<?".encode("utf-16-le"), "utf-16-le"),
-    ("<?".encode("utf-16-be"), "utf-16-be"),
-)
-# <?xml version="1.0" encoding="UTF-8"
-_DECLARATION: Final = re.compile(
-    rb"<\?xml\s[^>]*?encoding\s*=\s*(?:\"([A-Za-z][\w.\-]*)\"|'([A-Za-z][\w.\-]*)')"
-)
-# <?xml version="1.0" encoding="UTF-8" standalone="yes"?>: the form of XML 1.0, 2.8, with no other attributes
-DECLARATION: Final = re.compile(
-    rb"<\?xml\s+version\s*=\s*(?:\"[\w.\-]+\"|'[\w.\-]+')"
-    rb"(?:\s+encoding\s*=\s*(?:\"([A-Za-z][\w.\-]*)\"|'([A-Za-z][\w.\-]*)'))?"
-    rb"(?:\s+standalone\s*=\s*(?:\"(?:yes|no)\"|'(?:yes|no)'))?\s*\?>"
-)
-_ENCODINGS: Final = {b"utf-8", b"utf8"}
-# Python codecs that documents must not use: some treat a backslash as an escape, and in UTF-7 plain
-# ASCII may encode tags.
-_REFUSED: Final = frozenset(
-    {"charmap", "idna", "punycode", "raw-unicode-escape", "undefined", "unicode-escape", "utf-7"}
-)
-HEAD: Final = 1024  # bytes in which the declaration must be
-_ALL_MARKS: Final = tuple(mark for mark, _ in _MARKS)
-_BEGIN: Final = "<?xml"
-_ASCII: Final = 0x7F
-_HINT: Final = (
-    "Was it converted, but its declaration not? xml.encoding overrides the declared encoding; "
-    "for publications, event_publishing.codepage does"
-)
-
+from trailgate.formats.xml.encodings import DECLARED, utf8_of, with_last
 
 # Expat separates namespace, name and prefix by this; none of them can contain it.
 BETWEEN: Final = " "
@@ -107,91 +63,6 @@ SYNTAX_HINTS: Final[Mapping[int, str]] = MappingProxyType(
 _KEPT: Final = 1 << 16  # bytes kept before a chunk, to show the text around a fault
 
 
-def encoding_of(head: bytes, stated: str = DECLARED) -> str:
-    """Detect the encoding of an XML document from its first bytes.
-
-    `stated` is the encoding of all documents without a byte order mark.
-    """
-    encoding = next((name for mark, name in _MARKS if head.startswith(mark)), None)
-    if encoding is not None:
-        return encoding
-    return (declared_in(head) or "utf-8") if stated == DECLARED else stated
-
-
-def declared_in(head: bytes) -> str | None:
-    """Return the encoding that an XML document declares, or None."""
-    declaration = _DECLARATION.match(head)
-    return None if declaration is None else (declaration[1] or declaration[2]).decode()
-
-
-def is_utf8_declaration(text: bytes) -> bool:
-    """Return whether an XML declaration is valid and declares UTF-8, or no encoding."""
-    declaration = DECLARATION.fullmatch(text)
-    if declaration is None:
-        return False
-    encoding = declaration[1] or declaration[2]
-    return encoding is None or encoding.lower() in _ENCODINGS
-
-
-@lru_cache(64)
-def is_known(encoding: str) -> bool:
-    """Return whether XML documents may use an encoding."""
-    try:
-        " ".encode(encoding).decode(encoding)
-        name = codecs.lookup(encoding).name
-    except (LookupError, UnicodeError):
-        return False
-    return name.replace("_", "-") not in _REFUSED
-
-
-class EncodingCheck:
-    """Detects, chunk by chunk, whether an XML document that declares another encoding is actually UTF-8."""
-
-    def __init__(self, encoding: str, head: bytes, given: str = DECLARED) -> None:
-        self.encoding, self.first = encoding, b""
-        self.decoder = None
-        # No doubt: the encoding is set for all, is shown by a mark, or is UTF-8.
-        if given != DECLARED or head.startswith(_ALL_MARKS) or encoding.lower() in UTF8:
-            return
-        self.decoder = codecs.getincrementaldecoder("utf-8")()
-        # The declaration itself was readable as ASCII, so an encoding such as UTF-16 or EBCDIC must
-        # be wrong.
-        if not _has_ascii(encoding):
-            raise self._error()
-
-    def add(self, chunk: bytes, *, last: bool) -> None:
-        """Check the encoding of the document's next chunk.
-
-        Raises DecodeError after the last chunk if the document may be in either encoding.
-        """
-        if self.decoder is None:
-            return
-        # Pure ASCII is the same in both encodings. Remember the first other bytes for the error.
-        if not self.first and not chunk.isascii():
-            at = next(at for at, byte in enumerate(chunk) if byte > _ASCII)
-            self.first = chunk[max(0, at - 8) : at + 8]
-        try:
-            self.decoder.decode(chunk, last)
-        except UnicodeDecodeError:
-            self.decoder = None
-            return
-        if last and self.first:
-            raise self._error()
-
-    def _error(self) -> DecodeError:
-        problem = f"the message declares {self.encoding}, but its bytes are UTF-8 text"
-        return DecodeError(problem, where=Where(raw=self.first or None), hint=_HINT)
-
-
-@lru_cache(64)
-def _has_ascii(encoding: str) -> bool:
-    """Return whether text in this encoding consists of ASCII bytes, at least in the XML declaration."""
-    try:
-        return _BEGIN.encode(encoding) == _BEGIN.encode()
-    except UnicodeError:
-        return False
-
-
 @dataclass(frozen=True, slots=True)
 class XmlLimits:
     """Limits on XML documents: the depth of elements, and the attributes of one element.
@@ -204,7 +75,7 @@ class XmlLimits:
     settable: bool = True
 
     def hint(self, name: str) -> str:
-        """Return a hint that names the property of a limit, or ""."""
+        """Return a hint that names the property `xml.*` of a limit, or ""."""
         return f"xml.{name} sets the limit" if self.settable else ""
 
 
@@ -247,11 +118,11 @@ class XmlElement:
             left += element.children[::-1]
 
     def exact_text(self) -> str:
-        """Return the element's own text with all blanks."""
+        """Return the XML element's own text with all blanks."""
         return "".join(text for text, _ in self.pieces)
 
     def text(self) -> str | None:
-        """Return the element's own text without surrounding blanks, or None if it has no text.
+        """Return the XML element's own text without surrounding blanks, or None if it has no text.
 
         Blanks in CDATA sections are kept.
         """
@@ -283,7 +154,7 @@ class XmlDocument:
     shift: int = 0
 
     def content(self, element: XmlElement) -> str | None:
-        """Return the source text between an element's tags, or None if it is an empty element."""
+        """Return the source text between an XML element's tags, or None if the element is empty."""
         # The last end tag within the element is its own. An empty element `<a/>` has none.
         end = self.data.rfind(b"</", element.inner, element.end)
         return self.data[element.inner : end].decode() if element.inner < end else None
@@ -312,18 +183,18 @@ def parse_document(
 
 
 def depth_problem(limits: XmlLimits) -> tuple[str, str]:
-    """Return the problem and hint for elements nested too deeply."""
+    """Return the problem and hint for XML elements that are nested too deeply."""
     return f"elements are nested deeper than {limits.depth}", limits.hint("maxdepth")
 
 
 def attributes_problem(limits: XmlLimits) -> tuple[str, str]:
-    """Return the problem and hint for an element with too many attributes."""
+    """Return the problem and hint for an XML element with too many attributes."""
     problem = f"an element has more than {limits.attributes} attributes"
     return problem, limits.hint("maxattributes")
 
 
 def document_type_problem() -> tuple[str, str]:
-    """Return the problem and hint for a message with a document type."""
+    """Return the problem and hint for an XML message with a document type."""
     hint = "Documents with a document type are not read: it can define entities and name files"
     return "the message has a document type (DOCTYPE)", hint
 
@@ -352,7 +223,7 @@ def document_error(
 
 
 def with_surroundings(problem: str, data: bytes, here: int) -> str:
-    """Return the problem with the text before and after a place added."""
+    """Append the text around the byte `here` of an XML document to a problem: `..., at '<a><b>'`."""
     # The start of the fault's line.
     begin = max(data.rfind(b"\n", 0, here), data.rfind(b"\r", 0, here)) + 1
     before = data[max(begin, here - 4 * SHOWN_AROUND) : here].decode(errors="ignore")
@@ -362,14 +233,14 @@ def with_surroundings(problem: str, data: bytes, here: int) -> str:
 
 
 class _Window(NamedTuple):
-    """Some bytes of a document, and their offset in it."""
+    """The last bytes of an XML document that expat has read, and their offset in the document."""
 
     data: bytes
     start: int
 
 
 class _Checker:
-    """Passes a document to expat, and keeps the last bytes for error messages."""
+    """Passes an XML document to expat, and keeps the last bytes for error messages."""
 
     def __init__(self, limits: XmlLimits) -> None:
         self.limits = limits
@@ -383,7 +254,7 @@ class _Checker:
         self.shift = 0  # size of the byte order mark, which is not passed to expat
 
     def check(self, chunks: Iterable[bytes]) -> None:
-        """Check a document. Raises DecodeError for its first fault."""
+        """Check an XML document. Raises DecodeError for its first fault."""
         for chunk, last in with_last(chunks):
             data, start = self.window
             added = chunk
@@ -425,7 +296,7 @@ class _Checker:
 
 
 class _Builder(_Checker):
-    """Builds the tree of a document from expat's events."""
+    """Builds the tree of an XML document from expat's events."""
 
     def __init__(self, limits: XmlLimits) -> None:
         super().__init__(limits)
@@ -481,79 +352,12 @@ class _Builder(_Checker):
 
 
 def _names(name: str) -> tuple[str, str, str]:
-    """Split a name from expat into namespace, local name and prefix."""
+    """Split an XML name from expat into namespace, local name and prefix."""
     namespace, _, rest = name.partition(BETWEEN)
     if not rest:
         return "", namespace, ""
     local, _, prefix = rest.partition(BETWEEN)
     return namespace, local, prefix
-
-
-def utf8_of(chunks: Iterable[bytes], stated: str = DECLARED) -> Iterator[bytes]:
-    """Yield an XML document as UTF-8, in chunks of complete characters.
-
-    Raises DecodeError if bytes do not fit its encoding.
-
-    `stated` is the encoding of all documents without a byte order mark. A mark of UTF-8 is kept,
-    others are removed.
-    """
-    head, rest = b"", iter(chunks)
-    for chunk in rest:
-        head += chunk
-        if len(head) >= HEAD:
-            break
-    encoding = encoding_of(head, stated)
-    if not is_known(encoding):
-        raise DecodeError(f"the encoding {encoding} is unknown")
-    # The codec utf-8-sig would remove the mark, and so shift all offsets.
-    if encoding == "utf-8-sig":
-        encoding = "utf-8"
-    decoder, doubt = codecs.getincrementaldecoder(encoding)(), EncodingCheck(encoding, head, stated)
-    done, place = 0, (1, 1)
-    for chunk, last in with_last(chain([head], rest)):
-        # Bytes of an incomplete character at the end of the last chunk.
-        pending = len(decoder.getstate()[0])
-        try:
-            text = decoder.decode(chunk, last)
-        except UnicodeDecodeError as error:
-            raw = error.object[max(0, error.start - 8) : error.end + 8]
-            where = Where(offset=done - pending + error.start, raw=raw)
-            hint = (
-                'The document may declare another encoding: <?xml version="1.0" encoding="NAME"?>'
-            )
-            error_in_text = DecodeError(
-                f"the message is not {encoding} text", where=where, hint=hint
-            )
-            good = error.object[: error.start].decode(encoding, "replace")
-            line, column = _after(place, good)
-            raise error_in_text.with_place(line=line, column=column) from None
-        doubt.add(chunk, last=last)
-        done, place = done + len(chunk), _after(place, text)
-        if text:  # empty if the chunk is only a part of a character
-            yield text.encode()
-
-
-def _after(place: tuple[int, int], text: str) -> tuple[int, int]:
-    """Return the line and column after a text that starts at `place`.
-
-    A byte order mark is not counted.
-    """
-    line, column = place
-    if place == (1, 1):
-        text = text.removeprefix("\ufeff")
-    lines = text.split("\n")
-    return line + len(lines) - 1, len(lines[-1]) + (column if len(lines) == 1 else 1)
-
-
-def with_last(chunks: Iterable[bytes]) -> Iterator[tuple[bytes, bool]]:
-    """Yield the chunks (at least one), each with a flag that is true for the last one."""
-    before = b""
-    first = True
-    for chunk in chunks:
-        if not first:
-            yield before, False
-        before, first = chunk, False
-    yield before, True
 
 
 def check_document(chunks: Iterable[bytes], limits: XmlLimits, encoding: str = DECLARED) -> None:

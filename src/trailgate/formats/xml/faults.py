@@ -19,14 +19,12 @@ from trailgate.columnar.gather import gather
 from trailgate.columnar.rows import octets
 from trailgate.columnar.templates import PieceForm, RowPiece, write_texts
 from trailgate.formats.xml.documents import (
-    DECLARED,
-    HEAD,
     SHOWN_AROUND,
     SYNTAX_HINTS,
     XmlLimits,
-    is_utf8_declaration,
     with_surroundings,
 )
+from trailgate.formats.xml.encodings import DECLARED, HEAD, is_utf8_declaration
 from trailgate.formats.xml.kernels import expat_faults as kernels
 from trailgate.messages.encoding_checks import are_utf8
 from trailgate.messages.error_columns import ErrorColumns

@@ -1,4 +1,4 @@
-"""Build the before and after images of operations from the column records ("cells") that rules found.
+"""Build the before and after images of XML operations from the column records ("cells") of rules.
 
 Each cell states the name or the number of its column. `place_columns` assigns the cells of a group
 of operations to columns and rows, and each column is then converted from text. `CellColumns` finds
@@ -43,15 +43,16 @@ _BEFORE, _AFTER = "before.", "after."
 
 
 def columns_by_name(table: Table) -> dict[str, int]:
-    """Return the number of each column by its case-folded name."""
+    """Return the index of each column of a table by its case-folded name."""
     return {column.name.casefold(): i for i, column in enumerate(table.columns)}
 
 
 class CellColumns:
     """Finds the table column of each XML cell in a group. Errors are added to the group.
 
-    This is the slow path, for rules that number columns and for cells that `place_columns`
-    refuses.
+    This is the slow path, for rules that number columns and for cells that `place_columns` refuses.
+    `cells` are the indexes of the group's cells in the batch; `row` is the row in the group, and
+    `column` the column, of each.
     """
 
     def __init__(self, group: MessageRecordGroup[XmlRecords]) -> None:
@@ -66,13 +67,13 @@ class CellColumns:
         self.column = self._columns_of_cells()
 
     def of_all(self) -> Longs:
-        """Return the column of every cell of the batch, or -1 for cells of operations in other groups."""
+        """Return the column of each XML cell of the batch, or -1 for operations in other groups."""
         columns = np.full(len(self.group.records.matches.operation), UNNAMED)
         columns[self.cells] = self.column
         return columns
 
     def refuse_again(self, plan: Longs, sides: tuple[int, int]) -> None:
-        """Add an error to each operation with two values for the same column of an image.
+        """Add an error to each XML operation with two values for the same column of an image.
 
         `plan` has a row for each rule (see `place_columns`). `sides` are the images: (0, 1) the
         before image, (1, 2) the after image, (0, 2) both.
@@ -103,7 +104,7 @@ class CellColumns:
         return f"column {column} is found twice", "Do two rules match it?"
 
     def _columns_of_cells(self) -> Longs:
-        """Return the column of each cell.
+        """Return the column of each XML cell of the group.
 
         Adds an error if a cell states no column, or two different ones.
         """
@@ -118,7 +119,10 @@ class CellColumns:
         return column
 
     def _by_name(self, codes: Longs, found: Sequence[str]) -> Longs:
-        """Return the column that each cell names. Adds an error if the table does not have it."""
+        """Return the column that each XML cell names: cell i has the name `found[codes[i]]`.
+
+        Adds an error if the table does not have the column.
+        """
         known = columns_by_name(self.table)
         numbers = [known.get(name.casefold(), UNNAMED) for name in found]
         column: Longs = np.array([*numbers, UNNAMED])[
@@ -141,9 +145,10 @@ class CellColumns:
         indexes: Longs,
         found: Sequence[str],
     ) -> Longs:
-        """Return the column that each cell names or numbers.
+        """Return the column that each XML cell names or numbers.
 
-        Adds an error if name and number differ.
+        `column` is the column that each cell names. Its name is `names[codes[i]]`, and its number
+        `found[indexes[i]]`. Adds an error if there is no such column, or name and number differ.
         """
         width = len(self.table.columns)
         numbers = [
@@ -170,7 +175,7 @@ class CellColumns:
         return np.where(numbered & ~named, own, column)
 
     def _refuse(self, cells: Longs, problem: Callable[[int], tuple[str, str]]) -> None:
-        """Add an error to the operation of each bad cell; the first bad cell of an operation counts.
+        """Add an error to the operation of each bad XML cell; the first bad cell of an operation counts.
 
         `cells` are indexes into `self.cells`. `problem` returns the problem and hint for a cell.
         """
@@ -218,7 +223,10 @@ class CellGroup(MessageRecordGroup[R]):
     """XML operations of one table and type, whose images are built from cells."""
 
     def check_keys(self, placed: PlacedCells, side: int, hint: str = "") -> None:
-        """Add an error to each operation in which an image has no value for a key column."""
+        """Add an error to each XML operation in which an image has no value for a key column.
+
+        `side` is the index of this image among the images in `placed`.
+        """
         rows, width = len(self.rows), len(self.table.columns)
         for i, column in enumerate(self.table.columns):
             if column.key:
@@ -231,9 +239,10 @@ class CellGroup(MessageRecordGroup[R]):
     def columns(
         self, placed: PlacedCells, text: Octets, converters: Sequence[CellConverter]
     ) -> Image:
-        """Return the columns of both images, one image after the other.
+        """Return the columns of XML operations' images, one image after the other.
 
-        All are copied from the text in one pass.
+        All are copied from the text in one pass. `placed` has one or both images, and `converters`
+        one converter for each of their columns.
         """
         rows, count = len(self.rows), len(converters)
         bits = (rows + 7) // 8
@@ -279,7 +288,10 @@ class CellGroup(MessageRecordGroup[R]):
         return ABSENT
 
     def refuse_rows(self, rows: Longs, problem: str, name: str | None, hint: str = "") -> None:
-        """Add an error to some rows of the group (indexes into `self.rows`). `name` is the column."""
+        """Add an error to some XML operations of the group (indexes into `self.rows`).
+
+        `name` is the column.
+        """
 
         def errors(rows: Longs) -> ErrorColumns:
             return self.records.errors(rows, problem, hint, table=self.table.name, field=name)
@@ -333,7 +345,7 @@ class XmlImageReader:
     def images(
         self, records: XmlRecords, table: Table, kind: int, rows: Longs, errors: MessageErrors
     ) -> tuple[Image, Image]:
-        """Read the before and after images of operations of one table and type.
+        """Read the before and after images of XML operations of one table and type.
 
         Errors are added to `errors`.
         """
@@ -349,7 +361,7 @@ class XmlImageReader:
         return self._images.images(group, placed, records.matches.text, kind, hint)
 
     def _plan(self, records: MatchRecords, table: Table, kind: int) -> Longs:
-        """Return the plan for `place_columns`: one row per rule."""
+        """Return the plan of a table and operation type for `place_columns`: one row per XML rule."""
         if self._fields is not records.fields:
             self._fields, self._plans = records.fields, {}
         plan = self._plans.get((table.name, kind))
@@ -362,15 +374,15 @@ class XmlImageReader:
 
 
 class _XmlGroup(CellGroup[XmlRecords]):
-    """Operations of one table and type."""
+    """XML operations of one table and type, with the cells that the rules found."""
 
     @property
     def matches(self) -> RuleMatches:
-        """The matches of the batch."""
+        """The matches of the XML rules in the batch."""
         return self.records.matches
 
     def place_values(self, plan: Longs, sides: tuple[int, int], *, indexed: bool) -> PlacedCells:
-        """Return the byte spans of the images' values, one image and in it one column after the other.
+        """Return the byte spans of XML operations' values, column by column, image by image.
 
         `plan` has a row for each rule (see `place_columns`). `sides` are the images: (0, 1) the
         before image, (1, 2) the after image, (0, 2) both. With `indexed`, rules number columns.
@@ -402,7 +414,7 @@ class _XmlGroup(CellGroup[XmlRecords]):
 
 
 def _key_hint(rules: Sequence[XmlRule], kind: int) -> str:
-    """Return the hint for a missing key, or "".
+    """Return the hint for an XML operation without a key, or "".
 
     The hint names a rule that supplies values only for the other image, if there is one.
     """
@@ -419,7 +431,7 @@ def _key_hint(rules: Sequence[XmlRule], kind: int) -> str:
 def _plan_images(
     rule: XmlRule, fields: Mapping[str, int], columns: Mapping[str, int], kind: int
 ) -> list[int]:
-    """Return a rule's row of the plan, for operations of one type (see `place_columns`).
+    """Return an XML rule's row of the plan, for operations of one type (see `place_columns`).
 
     `value` without a prefix belongs to the before image of deletes and to the after image of other
     operations. The conditions `isnull` and `ismissing` without a prefix belong to both images. If

@@ -1,12 +1,12 @@
-"""The matches of rules in a batch of messages: spans of values in one buffer, and one row of integers per record.
+"""The matches of XML rules in a batch: a row of integers per match, with spans of its values.
 
-The compiled scanner and the tree matcher return the same `RuleMatches`. `NameTable` is the hash
-table of words that the kernels use (`formats/xml/kernels/names.py`).
+All spans refer to one buffer. The compiled scanner and the tree matcher return the same
+`RuleMatches`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -17,31 +17,12 @@ from trailgate.arrays import Longs, Octets, Offsets
 from trailgate.columnar.gather import gather
 from trailgate.columnar.rows import encode_distinct
 from trailgate.formats.xml.kernels.cells import word_ids
-from trailgate.formats.xml.kernels.names import (
-    BOUND,
-    INFO,
-    NAMES,
-    POOL,
-    POOLED,
-    SEEN,
-    SIZE,
-    USED,
-    XML,
-    XML_SPACE,
-    XMLNS,
-    NameArrays,
-    fill_table,
-)
-from trailgate.formats.xml.kernels.names import SPARE as SPARE_NAMES
-from trailgate.formats.xml.kernels.scan import intern_word
+from trailgate.formats.xml.name_table import MOST, NameTable
 
 _OF_OPERATIONS: Final = ("message", "around", "transaction", "start", "end")
-MOST: Final = 1 << 13  # words that a table has room for
-MOST_GROWN: Final = 1 << 20  # words that a table can grow to, some 120 MB
 # A field with a bit for each of PATHS, cleared if its path found another value.
 AGAIN: Final = "again"
 PATHS: Final = ("value", "before.value", "after.value", "txowner", "txname")
-_POOLED: Final = 32  # bytes of the pool per word
 _LEAST: Final = 64
 
 
@@ -57,11 +38,11 @@ class ValueSpans:
     lengths: Longs
 
     def take(self, rows: Longs) -> ValueSpans:
-        """Return the spans of the given rows."""
+        """Return the value spans of the given match records."""
         return ValueSpans(self.starts[rows], self.lengths[rows])
 
     def text(self, data: Octets) -> pa.Array:
-        """Return the values that the spans select as text, null if none was found."""
+        """Return the values of XML rules that the spans select as text, null if none was found."""
         nulls = self.lengths < 0
         starts = np.where(nulls, 0, self.starts)  # without a value, the start is undefined
         ends = np.where(nulls, 0, self.starts + self.lengths)
@@ -85,7 +66,7 @@ class MatchRecords:
 
     @property
     def rows(self) -> Offsets:
-        """The match records as a matrix, without copying."""
+        """The match records of XML rules as a matrix, without copying."""
         return self.records.reshape(-1, self.width)
 
     @property
@@ -93,22 +74,25 @@ class MatchRecords:
         """The number of the XML rule of each record."""
         return self.records[:: self.width].astype(np.int64)
 
-    def places(self, name: str) -> ValueSpans | None:
-        """Return the spans of a property's values, or None if records do not have it."""
+    def spans(self, name: str) -> ValueSpans | None:
+        """Return the spans of an XML rule property's values, or None if match records do not have it."""
         field = self.fields.get(name)
-        return None if field is None else self.places_at(field)
+        return None if field is None else self.spans_at(field)
 
-    def places_at(self, field: int) -> ValueSpans:
-        """Return the spans whose start is in the given field."""
+    def spans_at(self, field: int) -> ValueSpans:
+        """Return the spans of the values whose start is in a field of XML match records."""
         starts, lengths = (self.records[at :: self.width] for at in (field, field + 1))
         return ValueSpans(starts.astype(np.int64), lengths.astype(np.int64))
 
     def take(self, rows: Longs) -> MatchRecords:
-        """Return the match records with these indexes."""
+        """Return the match records of XML rules with these indexes."""
         return replace(self, records=self.rows[rows].reshape(-1))
 
     def with_fields(self, names: Iterable[str], moved: int) -> MatchRecords:
-        """Return the records with exactly these properties. Spans are shifted by `moved` bytes."""
+        """Return the match records of XML rules with exactly these properties.
+
+        Spans are shifted by `moved` bytes.
+        """
         fields = {name: 1 + 2 * number for number, name in enumerate(names)}
         rows = np.full((len(self), 1 + 2 * len(fields)), -1, np.int32)
         rows[:, 0] = self.rows[:, 0]
@@ -149,15 +133,15 @@ class RuleMatches:
     columns: MatchRecords
     operation: Longs
 
-    def of(self, numbers: Longs) -> RuleMatches:
-        """Renumber the messages: message i becomes `numbers[i]`."""
+    def renumber(self, numbers: Longs) -> RuleMatches:
+        """Renumber the messages of XML matches: message i becomes `numbers[i]`."""
         return replace(
             self, message=numbers[self.message], outer_message=numbers[self.outer_message]
         )
 
 
 def merge_matches(first: RuleMatches, second: RuleMatches) -> RuleMatches:
-    """Merge the matches of two groups of messages of the same batch."""
+    """Merge the XML rule matches of two groups of messages of the same batch."""
     outer, operations = len(first.outer), len(first.operations)
     moved = replace(
         second,
@@ -198,7 +182,7 @@ def _move(records: Longs, by: int) -> Longs:
 
 
 def _concatenate(first: MatchRecords, second: MatchRecords, size: int) -> MatchRecords:
-    """Concatenate the records of two texts, which are concatenated too.
+    """Concatenate the XML match records of two texts, which are concatenated too.
 
     `size` is the length of the first text.
     """
@@ -208,7 +192,7 @@ def _concatenate(first: MatchRecords, second: MatchRecords, size: int) -> MatchR
 
 
 def cell_bounds(operation: Longs, operations: int) -> Longs:
-    """Return the bounds of each operation's cells: operation i has the cells `bounds[i]` to `bounds[i + 1]`.
+    """Return the bounds of XML operations' cells: operation i has `bounds[i]` to `bounds[i + 1]`.
 
     `operation` is each cell's operation, ascending. Example: the cells of operations 0, 0, 2 of
     three have the bounds 0, 2, 2, 3.
@@ -216,68 +200,11 @@ def cell_bounds(operation: Longs, operations: int) -> Longs:
     return np.append(0, np.cumsum(np.bincount(operation, minlength=operations)))
 
 
-class NameTable(NameArrays):
-    """The scanner's hash table of XML names, which grows and can be copied."""
-
-    @classmethod
-    def empty(cls, most: int = MOST) -> NameTable:
-        """Create an empty name table with room for `most` words, a power of 2."""
-        return cls(
-            np.zeros(2 * most, np.int32),
-            np.empty(2 * most, np.uint64),
-            np.empty(INFO * most, np.int64),
-            np.zeros(_POOLED * most, np.uint8),
-            np.zeros(USED, np.int64),
-        )
-
-    def copy(self) -> NameTable:
-        """Return a copy of the name table, to which names can be added."""
-        return self._with_room(len(self.table) // 2)
-
-    def enlarge(self) -> NameTable | None:
-        """Return a copy of the name table with room for eight times as many words, or None if it already has the maximum size `MOST_GROWN`."""
-        words = len(self.table) // 2
-        most = min(8 * words, MOST_GROWN)
-        return self._with_room(most) if most > words else None
-
-    def _with_room(self, most: int) -> NameTable:
-        names, size = int(self.used[NAMES]), int(self.used[POOL])
-        more = NameTable.empty(most)
-        more.keys[: 2 * names] = self.keys[: 2 * names]
-        more.info[: INFO * names] = self.info[: INFO * names]
-        more.pool[:size], more.used[:] = self.pool[:size], self.used
-        if len(more.table) == len(self.table):
-            more.table[:] = self.table
-        else:
-            fill_table(more.keys, more.info, names, more.table)
-        return more
-
-    def without_prefixes(self) -> None:
-        """Unbind all prefixes except `xml`, which is always bound."""
-        self.info[BOUND : INFO * int(self.used[NAMES]) : INFO] = 0
-        self.info[XML * INFO + BOUND] = XML_SPACE + 1
-
-    def add(self, word: bytes) -> int:
-        """Add a name if it is new. Returns its number, or a negative number if there is no room."""
-        text = np.frombuffer(word + bytes(SPARE_NAMES), np.uint8)
-        return int(intern_word(text, 0, len(word), self))
-
-    def seen(self) -> Iterator[str]:
-        """Yield the local names of elements and attributes that a scan has read, at most `MOST`."""
-        rows = self.info[: INFO * int(self.used[NAMES])].reshape(-1, INFO)
-        for size, start, prefix, local in rows[
-            np.flatnonzero(rows[:, SEEN] >= 0)[:MOST], :4
-        ].tolist():
-            own = (start, size) if prefix < 0 else (rows[local, POOLED], rows[local, SIZE])
-            # Skip namespace declarations: xmlns="..." and xmlns:p="...".
-            if prefix != XMLNS and own[0] != rows[XMLNS, POOLED]:
-                yield self.pool[own[0] : own[0] + own[1]].tobytes().decode()
-
-
 def code_words(text: Octets, found: MatchRecords, field: int) -> tuple[Longs, list[str]]:
-    """Return the words in a field of match records as codes: each record's index into the list of words, or -1 if it has none.
+    """Return the words in a field of XML match records as codes.
 
-    `SPARE` bytes must follow the text.
+    The code is the record's index into the list of words, or -1 if it has none. `SPARE` bytes must
+    follow the text.
     """
     rows = len(found)
     # A power of 2 above the number of rows: the hash table has room even if all words differ.
@@ -285,7 +212,7 @@ def code_words(text: Octets, found: MatchRecords, field: int) -> tuple[Longs, li
     ids, firsts = np.empty(rows, np.int64), np.empty(most, np.int64)
     count = word_ids(text, found.records, found.width, field, ids, firsts, NameTable.empty(most))
     if count < 0:  # some words are empty, or there are too many
-        values = found.places_at(field).text(text)
+        values = found.spans_at(field).text(text)
         codes, words = encode_distinct(values.fill_null(""))
         return np.where(np.asarray(values.is_valid()), codes.astype(np.int64), -1), words
     places = found.rows[firsts[:count], field : field + 2].tolist()

@@ -1,7 +1,7 @@
-"""Apply rules to the tree of a document.
+"""Apply XML rules to the tree of a document (the general engine).
 
-This is the general engine, for all constructs that the compiled scanner does not support, and for
-`explain`.
+The general engine is used for all constructs that the compiled scanner does not support, and for
+`explain_message`.
 
 A path is followed step by step; each step starts from all elements that the previous step found. A
 rule matches the elements that its path finds, and its subrules start there. `MatchCollector`
@@ -77,7 +77,7 @@ class PathMatcher:
                 yield value
 
     def finds_empty(self, path: RulePath, context: XmlElement) -> bool:
-        """Return whether a path finds an element from which it reads the text or content.
+        """Return whether an XML path finds an element from which it reads the text or content.
 
         Called if the path yields no values: then the element is empty if the result is true, and
         missing if it is false.
@@ -132,7 +132,7 @@ class PathMatcher:
         return _PARTS[accessor.part](element, document)
 
     def _attribute(self, name: PathName, element: XmlElement) -> str | None:
-        """Return an attribute's value.
+        """Return the value of an XML element's attribute, or None if it does not have it.
 
         If the path has no prefix, an attribute without a prefix takes precedence.
         """
@@ -173,7 +173,10 @@ class RuleMatch:
 
 
 def _is_stored_last(path: RulePath) -> bool:
-    """Return whether a path yields an attribute, or the text or content of an element."""
+    """Return whether an XML path yields an attribute, or the text or content of an element.
+
+    Only for these paths does the XML scanner mark that there are several values.
+    """
     return path.accessor is not None and path.accessor.part not in {
         ElementPart.NAME,
         ElementPart.POSITION,
@@ -215,7 +218,7 @@ class RuleMatcher:
 
 
 class MatchCollector:
-    """Collects the tree matcher's matches in the arrays of `RuleMatches`."""
+    """Collects the matches of the general XML engine in the arrays of `RuleMatches`."""
 
     def __init__(self) -> None:
         self.text = bytearray()
@@ -226,7 +229,7 @@ class MatchCollector:
         self.operation: list[int] = []
 
     def add(self, message: int, matches: Sequence[RuleMatch], shift: int = 0) -> None:
-        """Add a message's matches.
+        """Add the matches of the top-level rules in an XML message.
 
         `shift` is the number of bytes (a byte order mark) before the tree's text.
         """
@@ -244,7 +247,7 @@ class MatchCollector:
         return self.outer.add(match, self.text)
 
     def _operation(self, match: RuleMatch, place: tuple[int, int, int], shift: int) -> None:
-        """Add an operation with everything inside it.
+        """Add an XML operation with its columns and the operations inside it.
 
         `place` is its message, outer record and transaction.
         """
@@ -266,7 +269,7 @@ class MatchCollector:
             self._operation(each, (message, around, transaction), shift)
 
     def matches(self) -> RuleMatches:
-        """Return the collected matches as arrays."""
+        """Return the collected XML matches as arrays."""
         places = np.array(self.places, np.int64).reshape(len(self.places), 5)
         message, around, transaction, start, end = np.ascontiguousarray(places.T)
         return RuleMatches(
@@ -286,7 +289,7 @@ class MatchCollector:
 
 
 class _Records:
-    """The records of one rule type, while they are gathered."""
+    """The XML match records of one type (outer, operations or columns), while they are gathered."""
 
     def __init__(self) -> None:
         self.rules: list[int] = []

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from trailgate.columnar.temporal import DateFormat
-from trailgate.formats.xml.documents import DECLARED, XmlLimits, is_known
+from trailgate.formats.xml.documents import XmlLimits
+from trailgate.formats.xml.encodings import DECLARED, is_known
 from trailgate.formats.xml.rules import GENERATED, RulePath, RuleType, Value, XmlRule, read_rules
 from trailgate.messages.properties import (
     TIME,
@@ -94,7 +95,7 @@ def xml_options(properties: Properties) -> XmlOptions:
     _check_prefixes(properties, rules, namespaces)
     txid = sources.common("txid", ValueSource(SourceKind.TX_ID), mixes=True)
     # Without a transaction id, the sequence id identifies the transaction.
-    if txid.kind is SourceKind.TX_ID and sources.read("seqid"):
+    if txid.kind is SourceKind.TX_ID and sources.is_read("seqid"):
         txid = ValueSource(SourceKind.SEQ_ID)
     return XmlOptions(
         rules=rules,
@@ -112,14 +113,14 @@ def xml_options(properties: Properties) -> XmlOptions:
         schemaandtable=_field("schemaandtable"),
         schema=None,
         table=(),
-        txind=_field("txind") if sources.read("txind") or _has_bounds(rules) else None,
+        txind=_field("txind") if sources.is_read("txind") or _has_bounds(rules) else None,
         txind_values=_letters("txind"),
         message_id=message_id,
     )
 
 
 def _by_position(rule: XmlRule) -> XmlRule:
-    """Return a copy of a rule, with its subrules, in which `$jmsid` values are replaced by generated ones."""
+    """Return an XML rule and its subrules with `$jmsid` values replaced by generated ones."""
     pairs = (
         (name, ValueSource(_POSITIONS[name]) if value == _MESSAGE_ID else value)
         for name, value in rule.values.pairs
@@ -137,12 +138,12 @@ def _letters(name: str) -> Lookup[bytes, str]:
 
 
 def _has_bounds(rules: tuple[XmlRule, ...]) -> bool:
-    """Return whether a message may have several transactions, because a transaction rule has a path."""
+    """Return whether an XML message may have several transactions: a transaction rule has a path."""
     return any(rule.type is RuleType.TRANSACTION and rule.match is not None for rule in rules)
 
 
 def _chains(rules: tuple[XmlRule, ...], above: Chain) -> Iterator[Chain]:
-    """Yield the chain of each rule that finds operations: the rules around it, then the rule."""
+    """Yield the chain of each XML rule that finds operations: the rules around it, then the rule."""
     for rule in rules:
         chain = (*above, rule)
         # Rules that only group others make no operations.
@@ -152,17 +153,17 @@ def _chains(rules: tuple[XmlRule, ...], above: Chain) -> Iterator[Chain]:
 
 
 class _Sources:
-    """Decides the sources of the metadata of all operations."""
+    """Decides from which source XML operations get each metadata value, such as the transaction id."""
 
     def __init__(self, properties: Properties, chains: tuple[Chain, ...]) -> None:
         self.properties, self.chains = properties, chains
 
     def given(self, chain: Chain, name: str) -> list[tuple[XmlRule, Value]]:
-        """Return the rules of a chain that supply a value, innermost rule first."""
+        """Return the rules of a chain that supply the metadata value `name`, innermost rule first."""
         return [(rule, rule.values[name]) for rule in reversed(chain) if name in rule.values]
 
-    def read(self, name: str) -> bool:
-        """Return whether any rule reads a value from messages."""
+    def is_read(self, name: str) -> bool:
+        """Return whether any XML rule reads the metadata value `name` from messages."""
         return any(
             not _is_generated(value)
             for chain in self.chains
@@ -176,7 +177,7 @@ class _Sources:
         operations. Raises OptionError if it is read for some operations, but other operations'
         rules do not supply it.
         """
-        if not self.read(name):
+        if not self.is_read(name):
             return generated
         for chain in self.chains:
             suppliers = self.given(chain, name)
@@ -191,11 +192,11 @@ class _Sources:
         return _field(name)
 
     def optional(self, name: str) -> ValueSource | None:
-        """Return the source of an optional value, or None."""
-        return _field(name) if self.read(name) else None
+        """Return the source of an optional metadata value, or None if no rule reads it."""
+        return _field(name) if self.is_read(name) else None
 
     def time_format(self) -> DateFormat | None:
-        """Return the format of all timestamps.
+        """Return the date format of the commit times in XML messages.
 
         Returns None for the default format, or if the rules have different formats.
         """
@@ -207,9 +208,10 @@ class _Sources:
         return given.pop() if len(given) == 1 else None
 
     def check_operation(self, chain: Chain) -> None:
-        """Raise OptionError if an operation's table or type is not set by its rule or the rules above it.
+        """Raise OptionError if an operation rule lacks a required property.
 
-        ``chain`` ends with the operation's rule.
+        These are the operation's table and type, which the rules above may set too, and the name
+        (or index) and value of its column rules. ``chain`` ends with the operation's rule.
         """
         rule = chain[-1]
         hint = "It can also be given in the operation rule above"
@@ -246,7 +248,7 @@ def _namespaces(properties: Properties) -> Lookup[str, str]:
 def _check_prefixes(
     properties: Properties, rules: tuple[XmlRule, ...], namespaces: Lookup[str, str]
 ) -> None:
-    """Raise OptionError if a path has a prefix that is not declared."""
+    """Raise OptionError if a path of an XML rule has a prefix that is not declared."""
     for top in rules:
         for rule in top.all():
             paths = [value for value in rule.values.values() if isinstance(value, RulePath)]

@@ -19,21 +19,22 @@ from trailgate.columnar.compiling import INTERPRETED
 from trailgate.errors import DecodeError, TrailgateError
 from trailgate.formats.xml.automaton import NotForScannerError, compile_rules
 from trailgate.formats.xml.coverage import MOST_NAMES, RuleCoverage
-from trailgate.formats.xml.documents import DECLARED, XmlLimits, names_in, parse_document
-from trailgate.formats.xml.faults import syntax_errors
-from trailgate.formats.xml.images import XmlImageReader
-from trailgate.formats.xml.matches import MOST_GROWN, RuleMatches, merge_matches
-from trailgate.formats.xml.matching import MatchCollector, PathMatcher, RuleMatcher
-from trailgate.formats.xml.options import XmlOptions
-from trailgate.formats.xml.records import RuleSources, XmlRecords
-from trailgate.formats.xml.rules import XmlRule
-from trailgate.formats.xml.scanner import (
-    ScanResult,
-    XmlScanner,
+from trailgate.formats.xml.documents import XmlLimits, names_in, parse_document
+from trailgate.formats.xml.encodings import (
+    DECLARED,
     convert_to_utf8,
     perhaps_not_utf8,
     replace_bodies,
 )
+from trailgate.formats.xml.faults import syntax_errors
+from trailgate.formats.xml.images import XmlImageReader
+from trailgate.formats.xml.matches import RuleMatches, merge_matches
+from trailgate.formats.xml.matching import MatchCollector, PathMatcher, RuleMatcher
+from trailgate.formats.xml.name_table import MOST_GROWN
+from trailgate.formats.xml.options import XmlOptions
+from trailgate.formats.xml.records import RuleSources, XmlRecords
+from trailgate.formats.xml.rules import XmlRule
+from trailgate.formats.xml.scanner import ScanResult, XmlScanner
 from trailgate.messages.messages import MessageBatch
 from trailgate.messages.parser import MessageFormat
 from trailgate.messages.problems import MessageErrors
@@ -71,20 +72,22 @@ class RuleReader:
         """
         self._read += int((messages.ends - messages.starts).sum())
         if self._scanner is None or self._read <= INTERPRETED:
-            return self.general(messages, np.arange(len(messages)))
+            return self.apply_general_engine(messages, np.arange(len(messages)))
         scanned = _scan(self._scanner, messages, self.encoding)
-        if not len(scanned.refused) and not scanned.crowded:
+        if not len(scanned.refused) and not scanned.too_many_names:
             return scanned.matches, scanned.names
-        matches, names = self.general(messages, scanned.refused, scanned.crowded)
+        matches, names = self.apply_general_engine(
+            messages, scanned.refused, scanned.too_many_names
+        )
         return merge_matches(scanned.matches, matches), {*scanned.names, *names}
 
-    def general(
-        self, messages: MessageBatch, numbers: Longs, crowded: Iterable[int] = ()
+    def apply_general_engine(
+        self, messages: MessageBatch, numbers: Longs, too_many_names: Iterable[int] = ()
     ) -> tuple[RuleMatches, set[str]]:
         """Apply the XML rules to some of the messages with the general engine (`matching.py`).
 
         Returns the matches, and the names of elements and attributes in the documents.
-        Raises BadMessagesError, also for the messages in `crowded`, which have too many
+        Raises BadMessagesError, also for the messages in `too_many_names`, which have too many
         different names.
         """
         collector, names = MatchCollector(), set[str]()
@@ -92,7 +95,7 @@ class RuleReader:
             number: DecodeError(
                 f"the message has more than {MOST_GROWN:,} different names, or very long ones"
             )
-            for number in crowded
+            for number in too_many_names
         }
         data = memoryview(messages.data)
         faulty, faults = syntax_errors(messages, numbers, self.limits, self.encoding)
@@ -114,7 +117,7 @@ class RuleReader:
 
 
 def _scan(scanner: XmlScanner, messages: MessageBatch, encoding: str) -> ScanResult:
-    """Scan messages of any encoding. The result lists the messages that the scanner rejects."""
+    """Scan XML messages of any encoding. The result lists the messages that the scanner rejects."""
     every = range(len(messages))
     numbers, bodies = convert_to_utf8(messages, every[:1], encoding)
     if numbers:  # mostly all messages have the same encoding
@@ -129,17 +132,17 @@ def _scan(scanner: XmlScanner, messages: MessageBatch, encoding: str) -> ScanRes
     if not numbers:
         return first
     second = scanner.scan(replace_bodies(messages, numbers, bodies))
-    matches = merge_matches(first.matches, second.matches.of(np.array(numbers, np.int64)))
+    matches = merge_matches(first.matches, second.matches.renumber(np.array(numbers, np.int64)))
     own = np.array(numbers, np.int64)
     left = np.union1d(np.setdiff1d(first.refused, own), own[second.refused])
-    crowded = [*first.crowded, *(numbers[at] for at in second.crowded)]
-    return ScanResult(matches, left, crowded, {*first.names, *second.names})
+    too_many_names = [*first.too_many_names, *(numbers[at] for at in second.too_many_names)]
+    return ScanResult(matches, left, too_many_names, {*first.names, *second.names})
 
 
 def _scanner(
     rules: Sequence[XmlRule], limits: XmlLimits, namespaces: Mapping[str, str]
 ) -> XmlScanner | None:
-    """Create the scanner for the rules.
+    """Create the compiled scanner for XML rules.
 
     Returns None if the rules use something that only the general engine supports.
     """
@@ -169,11 +172,14 @@ class XmlFormat(MessageFormat[XmlRecords]):
         return XmlRecords.of(messages, self.options, matches, self._values, seen)
 
     def warnings(self, notes: frozenset[str]) -> frozenset[str]:
-        """Return the warnings of a run about XML rules that never matched, or whose paths never found a value."""
+        """Replace notes about XML rules by warnings: rules that never matched, paths without values."""
         return self._coverage.warnings(notes)
 
     def warnings_of_part(self, notes: frozenset[str]) -> frozenset[str]:
-        """Return no warnings about XML rules: another part of the run may match those without a match."""
+        """Return the notes of one part of a run, without those about XML rules.
+
+        A rule that does not match in this part may match in another one.
+        """
         return self._coverage.other_notes(notes)
 
     def images(

@@ -1,4 +1,4 @@
-"""The operations that rules found in a batch of messages, as records, and their metadata.
+"""The operations that XML rules found in a batch of messages, as records, and their metadata.
 
 A metadata value, for example the transaction id, may be supplied by the operation's rule or by a
 rule around it. These are called *levels*. The innermost level with a value takes precedence. Values
@@ -37,7 +37,7 @@ _MARKS: Final = np.frombuffer(b"MEBW", np.uint8)  # indexed by begins * 2 + ends
 def element_bytes(
     messages: MessageBatch, message: Longs, starts: Longs, ends: Longs
 ) -> pa.BinaryArray:
-    """Return the first bytes of the XML elements in [start, end) of messages, for errors."""
+    """Return the first bytes of the XML elements in [starts, ends) of messages, for errors."""
     begins, size = messages.starts[message], messages.data.size
     # Offsets in a message that was converted to UTF-8 may lie beyond its original bytes.
     first = np.minimum(begins + starts, size)
@@ -49,8 +49,8 @@ def element_bytes(
 class RuleSources:
     """The values that XML rules define without a path, such as constants. They are computed once.
 
-    `given` are the names of all properties that rules set. `written` maps a property to the rules
-    that define it without a path, each with its value.
+    `given` are the names of all properties that rules set. `written` maps a property to the numbers
+    of the rules that define it without a path, each with its value.
     """
 
     rules: tuple[XmlRule, ...]
@@ -70,7 +70,12 @@ class RuleSources:
 
 @dataclass(slots=True)
 class _Kept:
-    """Results computed from the matches that are used several times."""
+    """Results that are computed once from the matches of XML rules, and then kept.
+
+    `every` are the numbers of all operations, `words` the coded properties of cells, `bounds` the
+    result of `cell_bounds`, `rules` the rules that occur in each group of records, and `levels` the
+    result of `_find_levels`.
+    """
 
     every: Longs
     words: dict[str, tuple[Longs, list[str]]] = field(default_factory=dict)
@@ -83,7 +88,8 @@ class _Kept:
 class XmlRecords(MessageRecords):
     """XML operations as records.
 
-    A value is taken from the operation's rule, or else from the rules around it.
+    A value is taken from the operation's rule, or else from the rules around it. `values` are the
+    values that rules define without a path, `seen` the notes of `RuleCoverage`.
     """
 
     no_record: ClassVar[SkipReason] = SkipReason.NO_MATCH
@@ -103,7 +109,7 @@ class XmlRecords(MessageRecords):
         values: RuleSources,
         seen: frozenset[str],
     ) -> XmlRecords:
-        """Create the records of the rules' matches."""
+        """Create the records of the operations that XML rules matched."""
         kept = _Kept(np.arange(len(matches.message)))
         return cls(messages, matches.message, matches.start, options, matches, values, seen, kept)
 
@@ -122,7 +128,7 @@ class XmlRecords(MessageRecords):
         return special[name]() if name in special else self._resolve(name)[0]
 
     def missing_problem(self, name: str, what: str) -> tuple[str, str]:
-        """Return the problem and the hint for an XML operation without a required value."""
+        """Return the problem and the hint for an XML operation without the required value `name`."""
         names = ("schemaandtable", "schema", "table") if name == "schemaandtable" else (name,)
         asked = [
             f"{rule.name}.{own}={rule.values[own]}"
@@ -150,7 +156,7 @@ class XmlRecords(MessageRecords):
         return (codes, known) if len(known) == len(letters) else encode_distinct(self.text(name))
 
     def _encode_values(self, name: str) -> tuple[Longs, list[str], Longs] | None:
-        """Encode a property that one level of elements supplies for all operations.
+        """Encode a property of XML operations that one level of elements supplies for all of them.
 
         Returns each operation's index into the list of values, the list, and the rule that supplied
         each value. Returns None if several levels supply the property, or some operations have no
@@ -171,9 +177,9 @@ class XmlRecords(MessageRecords):
         return codes, strings, rule if which is self.kept.every else rule[which]
 
     def _words(self, name: str, records: MatchRecords) -> tuple[Longs, list[str]] | None:
-        """Return each record's value of a property as an index into the list of values, or -1 if it has none.
+        """Return each XML match record's value of a property as an index into the list of values.
 
-        Returns None if values are message headers.
+        The index is -1 if the record has no value. Returns None if values are message headers.
         """
         written = self.values.written.get(name, ())
         if any(source.kind is not SourceKind.LITERAL for _, source in written):
@@ -192,7 +198,7 @@ class XmlRecords(MessageRecords):
         return codes, strings
 
     def cell_words(self, name: str) -> tuple[Longs, list[str]] | None:
-        """Return each column record's value of a property as a code, like `column_words`.
+        """Return each XML cell's value of a property as a code, as `column_words` does.
 
         Literals of rules are ignored. Returns None if no path of a rule supplies the property.
         """
@@ -205,22 +211,23 @@ class XmlRecords(MessageRecords):
         return self.kept.words[name]
 
     def column_words(self, name: str) -> tuple[Longs, list[str]]:
-        """Return each column record's value of a property as an index into a list of words.
+        """Return each XML cell's value of a property as an index into a list of words.
 
-        The index is -1 if the record has no value. Returns the indexes and the list.
+        Literals of rules are values too. The index is -1 if the cell has no value. Returns the
+        indexes and the list.
         """
         words = self._words(name, self.matches.columns)
         assert words is not None
         return words
 
     def cell_bounds(self) -> Longs:
-        """Return the index of each operation's first cell, followed by the end of the last operation's cells."""
+        """Return the index of each XML operation's first cell, and last the end of all cells."""
         if self.kept.bounds is None:
             self.kept.bounds = cell_bounds(self.matches.operation, len(self.message))
         return self.kept.bounds
 
     def shared(self, name: str) -> tuple[pa.Array, Longs] | None:
-        """Return a property's values in the records around operations, and each operation's index into them.
+        """Return a property's values around XML operations, and each operation's index into them.
 
         Returns None unless rules set the property on exactly one level around the operations,
         always by a path, and all operations are inside a record of this level.
@@ -231,7 +238,7 @@ class XmlRecords(MessageRecords):
         found, which = levels[0]
         if not (which >= 0).all() or self.values.written.get(name):
             return None
-        places = found.places(name)
+        places = found.spans(name)
         assert places is not None
         return places.text(self.matches.text), which
 
@@ -265,7 +272,7 @@ class XmlRecords(MessageRecords):
         return np.isin(self._resolve(name)[1], mine) if mine else None
 
     def _resolve(self, name: str) -> tuple[pa.Array, Longs]:
-        """Return each operation's value of a property, and the rule that supplies it."""
+        """Return each XML operation's value of a property, and the number of the supplying rule."""
         (values, rule), *above = self._levels(name)
         # Outer levels fill in what inner ones lack.
         for others, their_rule in above:
@@ -291,7 +298,7 @@ class XmlRecords(MessageRecords):
         ]
 
     def _find_levels(self) -> list[tuple[MatchRecords, Longs]]:
-        """Return the records of all levels of elements, as `_supplying_levels` does, and cache them."""
+        """Return the match records of all levels of XML elements, in the form of `_supplying_levels`."""
         matches, levels = self.matches, self.kept.levels
         levels.append((matches.operations, self.kept.every))
         which = matches.around
@@ -309,11 +316,11 @@ class XmlRecords(MessageRecords):
         return self.kept.rules[id(records)]
 
     def _level(self, name: str, records: MatchRecords, which: Longs) -> tuple[pa.Array, Longs]:
-        """Return each operation's value of a property on one level.
+        """Return each XML operation's value of a property on one level, and the number of the rule there.
 
         `which` is the operation's record on that level, or -1.
         """
-        places, inside = records.places(name), which >= 0
+        places, inside = records.spans(name), which >= 0
         if places is None:
             values = pa.nulls(len(which), pa.string())
         else:
@@ -335,7 +342,7 @@ class XmlRecords(MessageRecords):
         return values, rule
 
     def _fixed_value(self, source: ValueSource) -> pa.Array | pa.Scalar:
-        """Return a value that is not in the document, such as a constant or a header."""
+        """Return a value that is not in the XML document, such as a constant or a message header."""
         if source.kind is SourceKind.LITERAL:
             return pa.scalar(source.name, pa.string())
         if source.kind in GENERATED:
@@ -355,7 +362,7 @@ class XmlRecords(MessageRecords):
         return pc.coalesce(complete, joined, table)
 
     def _letters(self, name: str) -> pa.Array:
-        """Return the letter of each operation's type ("optype") or transaction indicator ("txind").
+        """Return the letter of each XML operation's type ("optype") or transaction indicator ("txind").
 
         Messages contain codes for these letters, for example "NEW" for "I". The rule that supplies
         an operation's code defines the letter. Raises BadMessagesError for unknown codes.
@@ -371,7 +378,7 @@ class XmlRecords(MessageRecords):
     def _letter_codes(
         self, name: str, codes: Longs, found: list[str], deciding: Longs
     ) -> tuple[Longs, list[str | None]]:
-        """Return each operation's letter as an index into the list of letters.
+        """Return each XML operation's type or indicator as an index into the list of letters.
 
         `found[codes[i]]` is the code of operation i, and `deciding[i]` the number of the rule that
         supplies it. An unknown code has the letter None.
@@ -401,9 +408,11 @@ class XmlRecords(MessageRecords):
         return one_by_one(error)
 
     def _indicators(self) -> pa.Array:
-        """Return the transaction indicator of each operation.
+        """Return the transaction indicator of each XML operation.
 
-        It is derived if a rule found the operation's transaction, or if no rule reads indicators.
+        It is read if a rule reads indicators and no transaction rule found the operation. Otherwise
+        it is derived: the first and last operation of a transaction element, or else of a message,
+        begin and end the transaction.
         """
         begins = self._begins()
         marks: Octets = _MARKS[begins * 2 + np.append(begins[1:], True)]
@@ -415,7 +424,7 @@ class XmlRecords(MessageRecords):
         )
 
     def _begins(self) -> Mask:
-        """Return a mask of the operations that are in a different transaction or message than the previous operation."""
+        """Return a mask of the XML operations that begin another transaction or message."""
         begins = np.ones(len(self.message), bool)
         transaction = self.matches.transaction
         begins[1:] = (self.message[1:] != self.message[:-1]) | (transaction[1:] != transaction[:-1])

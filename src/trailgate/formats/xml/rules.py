@@ -77,7 +77,10 @@ class RuleType(Enum):
 
 
 class RuleProperty(NamedTuple):
-    """A property of XML rules. Its value is a path into the message, or one of `sources`."""
+    """A property of XML rules, such as `txid`. `types` are the types of rules that may have it.
+
+    Its value is a path into the message, or one of `sources`.
+    """
 
     name: str
     types: tuple[RuleType, ...]
@@ -168,7 +171,7 @@ ANY: Final = PathName("*")
 
 @dataclass(frozen=True, slots=True)
 class PathPredicate:
-    """A condition on an element in a path: its position, or a part that equals a text."""
+    """A condition on an element in a path of an XML rule: its position, or a part that equals a text."""
 
     part: ElementPart
     value: str
@@ -183,7 +186,7 @@ class PathPredicate:
 
 @dataclass(frozen=True, slots=True)
 class PathStep:
-    """One step of a path: elements with this name directly below the previous element, or `anywhere` below it."""
+    """One step of an XML rule's path: elements directly below the previous one, or `anywhere` below."""
 
     name: PathName
     anywhere: bool = False
@@ -206,7 +209,10 @@ class PathAccessor:
 
 @dataclass(frozen=True, slots=True)
 class RulePath:
-    """A path from the document (`absolute`), or from the element `up` levels above the current one."""
+    """A path of an XML rule, for example `../id/text()`.
+
+    It begins at the document (`absolute`), or at the element `up` levels above the current one.
+    """
 
     absolute: bool = False
     up: int = 0
@@ -214,7 +220,7 @@ class RulePath:
     accessor: PathAccessor | None = None
 
     def prefixes(self) -> Iterator[str]:
-        """Yield the prefixes of all names in the path."""
+        """Yield the namespace prefixes of all names in an XML path, "" for a name without one."""
         for step in self.steps:
             yield from (step.name.prefix, *(p.attribute.prefix for p in step.predicates))
         if self.accessor is not None:
@@ -247,7 +253,7 @@ def path_error(text: str, at: int, problem: str, hint: str = "") -> OptionError:
 
 
 class _Parser:
-    """Parses one path from left to right."""
+    """Parses one path of an XML rule from left to right."""
 
     def __init__(self, text: str, *, value: bool) -> None:
         self.text, self.value = text, value
@@ -256,7 +262,7 @@ class _Parser:
         self.pending = ""  # the last slash, until its step follows
 
     def path(self) -> RulePath:
-        """Parse the path."""
+        """Parse the complete path of an XML rule. Raises OptionError."""
         if not self.text.strip():
             raise path_error(self.text, 0, "the path is empty", _SUPPORTED)
         first = True
@@ -386,8 +392,9 @@ class XmlRule:
     """An XML rule with its subrules. `number` counts all rules, each before its subrules.
 
     `match` is the path to the rule's elements; a subrule's path begins at the element of the rule
-    above. If it is None, the rule applies to the element of the rule above. `codes` maps "optype"
-    and "txind" to lookups of their values in messages, for example from b"NEW" to the letter "I".
+    above. If it is None, the rule applies to the element of the rule above. `values` maps
+    properties to the paths or constants that supply them. `codes` maps "optype" and "txind" to
+    lookups of their values in messages, for example from b"NEW" to the letter "I".
     """
 
     number: int
@@ -401,7 +408,7 @@ class XmlRule:
 
     @property
     def groups(self) -> bool:
-        """Whether an operation rule only supplies values to the operation rules below it."""
+        """Whether this XML operation rule only supplies values to the operation rules below it."""
         kinds = {rule.type for rule in self.subrules}
         return self.type is RuleType.OPERATION and kinds == {RuleType.OPERATION}
 
@@ -413,12 +420,12 @@ class XmlRule:
 
 
 def read_rules(properties: Properties) -> tuple[XmlRule, ...]:
-    """Read the rules named in `xml.rules`. Raises OptionError that names line and property."""
+    """Read the XML rules named in `xml.rules`. Raises OptionError that names line and property."""
     return _RuleReader(properties).rules()
 
 
 class _RuleReader:
-    """Reads rules from the properties whose names begin with the rule's name."""
+    """Reads XML rules from the properties whose names begin with the rule's name."""
 
     def __init__(self, properties: Properties) -> None:
         self.properties = properties
@@ -445,7 +452,10 @@ class _RuleReader:
         known[own] = entry
 
     def rules(self) -> tuple[XmlRule, ...]:
-        """Return the top-level rules."""
+        """Read the XML rules named in `xml.rules`, with their subrules.
+
+        Raises OptionError if a rule is wrong, or defined but not used.
+        """
         entry = self.properties.get("xml.rules")
         if entry is None:
             hint = "It names the rules for parsing messages, such as xml.rules=txrule"
@@ -474,7 +484,10 @@ class _RuleReader:
     def _rule(
         self, name: str, named: PropertyEntry, parent: RuleType | None, above: tuple[str, ...]
     ) -> XmlRule:
-        """Read a rule and its subrules. `named` is the property that names it."""
+        """Read an XML rule and its subrules.
+
+        `named` is the property that names it, `above` the rules around it.
+        """
         own = self.entries.get(name)
         if own is None:
             hint = did_you_mean(name, self.entries) or f"Give {name}.type and its other properties"
@@ -613,7 +626,7 @@ class _RuleReader:
         what: str,
         kinds: Iterable[tuple[str, str]],
     ) -> Lookup[bytes, str]:
-        """Return a lookup of the letters of operation types or indicators by their codes in messages.
+        """Build an XML rule's lookup from codes in messages to letters of operation types or indicators.
 
         `what` is "optype" or "txind". `kinds` are words and their letters, such as ("insert", "I").
         Raises OptionError if two codes are equal.
@@ -630,10 +643,10 @@ class _RuleReader:
         return Lookup(tuple(found.items()))
 
     def _check_indicators(self, tops: list[XmlRule], entry: PropertyEntry) -> None:
-        """Check where txind is used.
+        """Check which XML rules have txind, the transaction indicator.
 
-        Raises OptionError if it is below a transaction rule, or if only some of the other rules
-        have it.
+        Raises OptionError if a rule below a transaction rule has it, or if only some of the other
+        top-level rules have it (or a rule below them).
         """
         below = [rule for top in tops if top.type is RuleType.TRANSACTION for rule in top.all()]
         for rule in below:

@@ -1,4 +1,4 @@
-"""Run the compiled scanner over a batch, and return its matches and the messages that it rejects.
+"""Run the compiled XML scanner over a batch: find its matches, and the messages that it rejects.
 
 The kernel marks the messages that it rejects. It stops at a message for which it needs something,
 and is called again from there: with more room, with a larger table of names, with the message's XML
@@ -8,34 +8,20 @@ converted to UTF-8 first (`convert_to_utf8`).
 
 from __future__ import annotations
 
-import codecs
 import re
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import accumulate
 from typing import Final
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask, Octets, Offsets, byte_mask
-from trailgate.columnar.gather import gather
 from trailgate.columnar.rows import octets
-from trailgate.errors import DecodeError
 from trailgate.formats.xml.automaton import KINDS, Automaton
-from trailgate.formats.xml.documents import (
-    DECLARATION,
-    DECLARED,
-    HEAD,
-    UTF8,
-    XmlLimits,
-    declared_in,
-    encoding_of,
-    is_utf8_declaration,
-    utf8_of,
-)
+from trailgate.formats.xml.documents import XmlLimits
+from trailgate.formats.xml.encodings import is_utf8_declaration
 from trailgate.formats.xml.kernels.names import (
     ANCHORS,
     ATTRIBUTE,
@@ -74,7 +60,8 @@ from trailgate.formats.xml.kernels.names import (
     WorkArrays,
 )
 from trailgate.formats.xml.kernels.scan import find_unusual_bytes, scan_xml
-from trailgate.formats.xml.matches import AGAIN, MOST, PATHS, MatchRecords, NameTable, RuleMatches
+from trailgate.formats.xml.matches import AGAIN, PATHS, MatchRecords, RuleMatches
+from trailgate.formats.xml.name_table import MOST, NameTable
 from trailgate.messages.encoding_checks import is_utf8
 from trailgate.messages.kernels import find_not_utf8
 from trailgate.messages.messages import MessageBatch
@@ -97,16 +84,17 @@ _BYTES: Final = (1000, 160, 28, 500)  # estimated bytes of messages per record o
 _MOST_AT_FIRST: Final = 1 << 20  # the most records that room is made for initially
 
 
-_END: Final = b"?>"
-
-
 @dataclass(frozen=True, slots=True)
 class ScanResult:
-    """The result of an XML scan: matches, rejected messages, messages with too many names, and the names in the other messages."""
+    """The result of an XML scan: the matches of the rules, and the messages that the scanner cannot read.
+
+    `refused` are the messages that the general engine must read, and `too_many_names` those that
+    have too many different names to be read at all. `names` are the names in the other messages.
+    """
 
     matches: RuleMatches
     refused: Longs
-    crowded: list[int]
+    too_many_names: list[int]
     names: Iterable[str]
 
 
@@ -133,12 +121,12 @@ class ScanArrays(WorkArrays):
 
     @classmethod
     def of(cls, automaton: Automaton, limits: XmlLimits, longest: int) -> ScanArrays:
-        """Allocate the arrays with their minimum sizes."""
+        """Allocate the working arrays of an XML scan with their minimum sizes."""
         sizes = cls.sizes(automaton, limits, longest)
         return cls(*(np.empty(size, np.int64) for size in sizes))
 
     def enlarge(self) -> ScanArrays:
-        """Return arrays with room for twice as many text pieces and prefixes."""
+        """Return an XML scan's arrays with twice the room for pieces of text and namespace prefixes."""
         return self._replace(pieces=np.tile(self.pieces, 2), scopes=np.tile(self.scopes, 2))
 
 
@@ -164,7 +152,7 @@ class XmlScanner:
         self.spare: list[ScanArrays] = []  # arrays not in use; several threads may scan
 
     def room(self, longest: int) -> ScanArrays:
-        """Return working arrays, reused from an earlier scan if possible.
+        """Return the working arrays for an XML scan, reused from an earlier scan if possible.
 
         `longest` is the size of the longest message.
         """
@@ -176,7 +164,7 @@ class XmlScanner:
         return ScanArrays.of(self.automaton, self.limits, longest)
 
     def scan(self, messages: MessageBatch) -> ScanResult:
-        """Scan XML messages, and return the matches of the rules."""
+        """Scan XML messages, and return the matches of the rules and the rejected messages."""
         return _Scan(self, messages).scan()
 
     def known_declaration(self, text: bytes, names: NameTable) -> bool:
@@ -195,7 +183,7 @@ class XmlScanner:
 
 
 class _Scan:
-    """The arrays of one scan: the text of a batch, the names seen so far, and the records found."""
+    """One run of the XML scanner: the text of a batch, the names seen so far, and the records found."""
 
     def __init__(self, scanner: XmlScanner, messages: MessageBatch) -> None:
         self.scanner, self.automaton = scanner, scanner.automaton
@@ -217,7 +205,7 @@ class _Scan:
             self.shape[kind * SHAPE + WIDTH] = -(-width // LINE) * LINE
         self._grow([min(self.size // size + self.count + 16, _MOST_AT_FIRST) for size in _BYTES])
         self.refused = np.zeros(self.count, bool)
-        self.crowded: list[int] = []
+        self.too_many_names: list[int] = []
 
     def _text(self, data: Octets, literals: Octets) -> Octets:
         fixed = self.size + SPARE + len(literals)
@@ -228,7 +216,7 @@ class _Scan:
         return text
 
     def _grow(self, rooms: Sequence[int]) -> None:
-        """Allocate room for these numbers of records per type, and move the records already found."""
+        """Allocate room for more XML match records of each type, and move the records already found."""
         # Example: types with records of 8 and 16 numbers, and room for 2 and 3 records: bases = 0 16 64, so
         # all records have 64 numbers, and record i of the second type begins at 16 + 16 * i.
         old = [self.kind(kind) for kind in range(KINDS)]
@@ -241,22 +229,24 @@ class _Scan:
         self.records = records
 
     def kind(self, kind: int) -> Offsets:
-        """Return the records of one type, from the messages that were read completely."""
+        """Return the match records of one type, from the XML messages that were read completely."""
         base, _, kept, _, width = self.shape[kind * SHAPE : (kind + 1) * SHAPE].tolist()
         return self.records[base : base + kept * width]
 
     def scan(self) -> ScanResult:
-        """Scan the batch, and return the matches and the rejected messages."""
+        """Scan the XML messages of the batch, and return the matches and the rejected messages."""
         bad = self._with_forbidden()
         if len(bad):  # scanned as empty messages, which are refused
             self.ends = self.ends.copy()
             self.ends[bad] = self.starts[bad]
         self._run()
         refused = np.flatnonzero(self.refused)
-        return ScanResult(_Finished(self).matches(), refused, self.crowded, self.names.seen())
+        return ScanResult(
+            _Finished(self).matches(), refused, self.too_many_names, self.names.seen()
+        )
 
     def _with_forbidden(self) -> Longs:
-        """Return the messages with bytes that are not UTF-8 or characters that XML forbids."""
+        """Return the XML messages with bytes that are not UTF-8 or characters that XML forbids."""
         if not has_forbidden(self.text, 0, self.size):
             return np.zeros(0, np.int64)
         text = self.text[: self.size]
@@ -304,14 +294,14 @@ class _Scan:
                 if more is not None:
                     self.names = more
                 else:
-                    self.crowded.append(first)
+                    self.too_many_names.append(first)
                     first += 1
             elif not self._is_known(first):  # UNKNOWN_DECLARATION
                 self.refused[first] = True
                 first += 1
 
     def _initial_names(self) -> NameTable:
-        """Return the table of names without the names that this batch added.
+        """Return the XML name table without the names that this batch added.
 
         The serial number of the next tag and the offset for the next decoded value are kept.
         """
@@ -348,7 +338,7 @@ def _is_no_text(text: bytes) -> bool:
 
 
 class _Finished:
-    """Turns the records of a scan into `RuleMatches`."""
+    """Turns the match records of an XML scan into `RuleMatches`."""
 
     def __init__(self, done: _Scan) -> None:
         self.automaton = done.automaton
@@ -361,7 +351,7 @@ class _Finished:
         self._resolve()
 
     def _resolve(self) -> None:
-        """Copy the values of anchors to the records that refer to them."""
+        """Copy the values of anchors to the records that refer to them (see `AnchoredValue`)."""
         for each in self.automaton.anchored:
             rows, anchors = self.kinds[each.kind].rows, self.kinds[ANCHORS].rows
             own = self.automaton.slots[each.kind][each.name]
@@ -380,7 +370,7 @@ class _Finished:
         return records.records[field :: records.width].astype(np.int64)
 
     def matches(self) -> RuleMatches:
-        """Return the matches in the order of operations."""
+        """Return the matches of the XML rules in the order of operations."""
         outer, operations, columns = (self.kinds[kind] for kind in (OUTER, OPERATIONS, COLUMNS))
         fields = {
             name: self._field(OPERATIONS, field)
@@ -415,7 +405,7 @@ class _Finished:
         )
 
     def _order(self) -> Longs:
-        """Return the order of operations in nested matches.
+        """Return the order of XML operations whose matches may be nested.
 
         An operation precedes the operations inside it; others are in document order.
         """
@@ -434,79 +424,3 @@ class _Finished:
             chain.reverse()
         message = self._field(OPERATIONS, MESSAGE).tolist()
         return np.array(sorted(range(len(chains)), key=lambda n: (message[n], chains[n])), np.int64)
-
-
-def convert_to_utf8(
-    messages: MessageBatch, numbers: Iterable[int], given: str = DECLARED
-) -> tuple[list[int], list[bytes]]:
-    """Convert the XML messages of a batch that have or declare another encoding.
-
-    Returns their numbers and their text in UTF-8. `given` is the encoding of all documents without
-    a byte order mark. XML declarations are replaced by blanks, so that offsets do not change.
-    Messages that cannot be decoded, or whose declaration is unusual, are skipped.
-    """
-    data = memoryview(messages.data)
-    converted, bodies = [], []
-    for number in numbers:
-        body = bytes(data[messages.starts[number] : messages.ends[number]])
-        head = body[:HEAD]
-        named = encoding_of(head, given), declared_in(head) or "utf-8"
-        if UTF8.issuperset(name.lower() for name in named):
-            continue
-        try:
-            text = b"".join(utf8_of([body], given)).removeprefix(codecs.BOM_UTF8)
-        except DecodeError:
-            continue
-        end = 0
-        if text.startswith(b"<?xml"):
-            end = text.find(_END, 0, HEAD) + len(_END)
-            if DECLARATION.fullmatch(text[:end]) is None:
-                continue
-        converted.append(number)
-        # Blanks instead of the declaration keep all offsets.
-        bodies.append(b" " * end + text[end:])
-    return converted, bodies
-
-
-def perhaps_not_utf8(messages: MessageBatch, numbers: Longs, given: str = DECLARED) -> Longs:
-    """Return the numbers of the XML messages that may have or declare an encoding other than UTF-8."""
-    if given.lower() not in {DECLARED, *UTF8}:
-        return numbers
-    data = octets(messages.data)
-    numbers = numbers[messages.ends[numbers] - messages.starts[numbers] > 1]
-    begins = messages.starts[numbers]
-    first, second = data[begins], data[begins + 1]
-    # A byte order mark, UTF-16 or UTF-32 without one, or a declaration.
-    marked = (first >= 0x80) | (first == 0) | (second == 0)
-    declared = np.flatnonzero((first == ord("<")) & (second == ord("?")))
-    if len(declared):
-        # Most declarations are like the first one: of these only the others have to be read.
-        begin = int(begins[declared[0]])
-        head = data[begin : min(begin + HEAD, int(messages.ends[numbers[declared[0]]]))].tobytes()
-        known = head[: head.find(_END) + len(_END)]
-        other = np.ones(len(declared), bool)
-        if is_utf8_declaration(known):
-            heads = gather(
-                data, begins[declared], np.minimum(begins[declared] + len(known), len(data))
-            )
-            other = ~np.asarray(pc.equal(heads, known))
-        marked[declared] = other
-    chosen: Longs = numbers[marked]
-    return chosen
-
-
-def replace_bodies(messages: MessageBatch, numbers: list[int], bodies: list[bytes]) -> MessageBatch:
-    """Replace the bodies of some messages in a batch."""
-    sizes = np.array([len(body) for body in bodies], np.int64)
-    ends: Longs = np.cumsum(sizes)
-    which = np.array(numbers, np.int64)
-    headers = messages.headers
-    return replace(
-        messages,
-        data=pa.py_buffer(b"".join(bodies)),
-        starts=ends - sizes,
-        ends=ends,
-        files=messages.files[which],
-        offsets=messages.offsets[which],
-        headers=None if headers is None else tuple(headers[number] for number in numbers),
-    )

@@ -1,4 +1,4 @@
-"""Split a message that is too large for memory into many small ones, one per transaction.
+"""Split an XML message that is too large for memory into many small ones, one per transaction.
 
 Each part is a document: the start tags around a transaction's element, that element, and the end
 tags. Reading it results in the same operations at the same offsets as in the complete message.
@@ -25,13 +25,8 @@ import pyarrow as pa
 from trailgate.arrays import Octets
 from trailgate.errors import DecodeError, Where
 from trailgate.formats.xml.automaton import Automaton, NotForScannerError, compile_rules
-from trailgate.formats.xml.documents import (
-    DECLARATION,
-    HEAD,
-    check_document,
-    utf8_of,
-    with_last,
-)
+from trailgate.formats.xml.documents import check_document
+from trailgate.formats.xml.encodings import DECLARATION, HEAD, utf8_of, with_last
 from trailgate.formats.xml.kernels.cutting import find_cuts
 from trailgate.formats.xml.kernels.names import (
     CUT,
@@ -105,7 +100,7 @@ def compile_cuts(rules: Sequence[XmlRule], namespaces: Mapping[str, str]) -> Aut
 
 
 def _check(rule: XmlRule, depth: int) -> None:
-    """Raise NotCuttableError if a rule needs more than the top element and the start tags around it.
+    """Raise NotCuttableError if an XML rule needs more than the top element and the start tags around it.
 
     The top element is the element of the rule at the top. `depth` is the depth of the rule's
     element below it.
@@ -127,7 +122,7 @@ def _paths(rule: XmlRule) -> Iterator[tuple[str, RulePath]]:
 
 
 def _check_outside(name: str, path: RulePath) -> None:
-    """Raise NotCuttableError if a path that leads out of the top element needs more than start tags."""
+    """Raise NotCuttableError if an XML path out of the top element needs more than start tags."""
     root_alone = path.absolute and len(path.steps) == 1 and not path.steps[0].anywhere
     if path.steps and not (root_alone and not _counts(path.steps[0])):
         raise NotCuttableError(f"{name} is found beside the element of the rule at the top")
@@ -161,31 +156,32 @@ class XmlCutter:
     def cut(self, chunks: Chunks, file: int, longest: int) -> Iterator[MessageBatch]:
         """Yield the transactions of a long XML message, each as a separate message.
 
-        Raises DecodeError, with line, column and surrounding text, if it is malformed.
+        `chunks` returns the message's bytes, and `longest` is the maximum size of a transaction.
+        Raises DecodeError, with line, column and surrounding text, if the message is malformed.
         """
         return _Cutting(self.options, chunks, file, longest).batches()
 
 
 @dataclass(slots=True)
 class _Open:
-    """The start tags of the open elements, and their names."""
+    """The start tags of the XML elements that are open at a cut, and the names in them."""
 
     tags: list[bytes] = field(default_factory=list)
     names: list[bytes] = field(default_factory=list)
 
     @property
     def before(self) -> bytes:
-        """The start tags, joined."""
+        """The start tags of the open XML elements, joined."""
         return b"".join(self.tags)
 
     @property
     def after(self) -> bytes:
-        """The end tags, joined."""
+        """The end tags of the open XML elements, joined."""
         return b"".join(b"</%b>" % name for name in reversed(self.names))
 
 
 class _Cutting:
-    """The state of cutting one message.
+    """The state of cutting one XML message into transactions.
 
     `text` begins with the start tags of the elements around the last cut (`open`); the unread rest
     follows from `begin` on. `base` is the offset in the message that the first byte of `text` would
@@ -207,7 +203,7 @@ class _Cutting:
         self.wanted = 0  # the minimum size of the next chunk
 
     def batches(self) -> Iterator[MessageBatch]:
-        """Yield the transactions."""
+        """Yield the transactions of the XML message, some at a time, each as a separate message."""
         begun = False
         for data, last in self._chunks():
             self._append(data)
@@ -231,7 +227,7 @@ class _Cutting:
             self._check_length()
 
     def _chunks(self) -> Iterator[tuple[bytes, bool]]:
-        """Yield the message as UTF-8, at least `wanted` bytes at a time, with a flag for the last chunk."""
+        """Yield the XML message as UTF-8 in chunks of at least `wanted` bytes, with a flag for the last."""
         parts, size = list[bytes](), 0
         for data, last in with_last(utf8_of(self.chunks(), self.encoding)):
             parts.append(data)
@@ -249,9 +245,10 @@ class _Cutting:
             self._keep(at, self._open(rows.reshape(-1).tolist()))
 
     def _wait(self, code: int) -> None:
-        """Wait for the rest of an incomplete token.
+        """Request more bytes of the XML message if the next token may only be incomplete.
 
-        The wanted size doubles each time, so that reading takes linear time.
+        The wanted size doubles each time, so that reading takes linear time. Raises DecodeError if
+        the token is too long, or refused for another reason.
         """
         what = self._unfinished_token() if code == REFUSED else ""
         left = self.size - int(self.now[CUT_AT])
@@ -263,7 +260,10 @@ class _Cutting:
         self.wanted = min(left, self.longest + 1 - left) if what else 0
 
     def _unfinished_token(self) -> str:
-        """Return the name of the token that has not ended, or "" if it has ended."""
+        """Return the type of the next XML token, such as "comment", if its end has not been read.
+
+        Returns "" if it is complete.
+        """
         text = memoryview(pa.py_buffer(self.text))[: self.size]
         found = _BEGIN.search(text, int(self.now[CUT_AT]))
         at = self.size if found is None else found.start()
@@ -275,14 +275,17 @@ class _Cutting:
         return ""
 
     def _append(self, data: bytes) -> None:
-        """Append bytes to the text. Raises DecodeError if they have characters that XML forbids."""
+        """Append bytes of the XML message to the text.
+
+        Raises DecodeError if they have characters that XML forbids.
+        """
         before = self.size
         self._set_text(self.text[:before], np.frombuffer(data, np.uint8))
         if has_forbidden(self.text, before, self.size):
             self._refuse()
 
     def _set_text(self, *parts: Octets) -> None:
-        """Set the text to the joined parts, followed by the literals and working space."""
+        """Set the text of the XML message to the joined parts, then the literals and working space."""
         literals = np.frombuffer(self.automaton.literals, np.uint8)
         size = sum(map(len, parts))
         fixed = size + SPARE + len(literals)
@@ -293,7 +296,7 @@ class _Cutting:
         self.text, self.size = text, size
 
     def _begin(self) -> None:
-        """Start the document after the byte order mark and the declaration."""
+        """Begin after the XML message's byte order mark and declaration, with no element open."""
         head = self.text[: min(self.size, HEAD)].tobytes()
         at = len(codecs.BOM_UTF8) if head.startswith(codecs.BOM_UTF8) else 0
         if head[at:].startswith(b"<?xml") and head[at + 5 : at + 6].isspace():
@@ -307,7 +310,10 @@ class _Cutting:
         self.room.counters[:] = 0
 
     def _run(self, *, last: bool) -> int:
-        """Run the kernel over the text. Return the code with which it stopped."""
+        """Run the kernel `find_cuts` over the text of the XML message.
+
+        Return the code with which it stopped.
+        """
         while True:
             code: int = find_cuts(
                 self.text,
@@ -332,7 +338,7 @@ class _Cutting:
             )
 
     def _is_refused_again(self) -> bool:
-        """Return whether a token was refused twice, the second time with much text after it.
+        """Return whether an XML token was refused twice, the second time with much text after it.
 
         Otherwise it may be incomplete.
         """
@@ -342,7 +348,7 @@ class _Cutting:
         return bool(again)
 
     def _refuse(self, code: int = REFUSED) -> NoReturn:
-        """Raise the error of the message. To find it, the message is read again."""
+        """Raise the error of a malformed XML message. To find it, the message is read again."""
         check_document(self.chunks(), self.limits, self.encoding)
         what = "very many different names" if code == MANY_NAMES else "rare names or characters"
         problem = (
@@ -351,7 +357,7 @@ class _Cutting:
         raise DecodeError(problem, hint="This message is too large")
 
     def _cut(self) -> MessageBatch:
-        """Return the transactions found so far, and keep the text after the last one."""
+        """Return the XML transactions found so far as messages, and keep the text after the last one."""
         numbers = self.cuts[: int(self.now[CUT_WRITTEN])].tolist()
         self.now[CUT_WRITTEN] = 0
         view = memoryview(pa.py_buffer(self.text))
@@ -377,7 +383,7 @@ class _Cutting:
         return MessageBatch(data, starts, ends, files, np.array(offsets, np.int64))
 
     def _open(self, rows: list[int]) -> _Open:
-        """Return the start tags of open elements.
+        """Return the start tags of open XML elements, copied from the text.
 
         `rows` has their bounds and the sizes of their names.
         """
@@ -390,7 +396,7 @@ class _Cutting:
         return opened
 
     def _keep(self, begin: int, opened: _Open) -> None:
-        """Keep the text from `begin` on, after the start tags of the elements that are open there."""
+        """Keep the XML text from `begin` on, after the start tags of the elements that are open there."""
         before = opened.before
         # The distance by which the remaining text moves; negative if it moves towards the start.
         moved = len(before) - begin

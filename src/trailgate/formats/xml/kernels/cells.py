@@ -1,4 +1,4 @@
-"""Kernels that turn the scanner's column records ("cells") into Arrow columns.
+"""Kernels that turn the XML scanner's column records ("cells") into Arrow columns.
 
 `word_ids` numbers the column names of cells, `place_columns` assigns each cell to a column and row,
 and `measure_cells` and `copy_cells` build Arrow buffers from the spans.
@@ -61,7 +61,7 @@ def word_ids(
     firsts: Longs,
     names: NameArrays,
 ) -> int:
-    """Assign numbers to the distinct words in a field of records.
+    """Assign numbers to the distinct words in a field of XML match records.
 
     Return the number of words, or `NO_ROOM`.
 
@@ -91,9 +91,10 @@ def word_ids(
 
 
 class CellNames(NamedTuple):
-    """The names of cells: `words` has the number of each cell's name, `columns` the column of each name.
+    """The column names of XML cells, as numbers.
 
-    `words` is empty if cells have no names. A name that is not a column has -1.
+    `words` has the number of each cell's name, and `columns` the column of each name. `words` is
+    empty if cells have no names. A name that is not a column has -1.
     """
 
     words: Longs
@@ -113,7 +114,7 @@ def place_columns(
     starts: Offsets,
     lengths: Offsets,
 ) -> int:
-    """Write the span of each image's value, by column and row.
+    """Assign XML cells to columns: write the span of each image's value, by column and row.
 
     Return the number of problems: cells without a column of the table, and values whose place is
     already filled.
@@ -157,9 +158,10 @@ def place_value(
     starts: Offsets,
     lengths: Offsets,
 ) -> int:
-    """Write the span of a cell's value in one image.
+    """Write the span of an XML cell's value in one image, unless it is missing there.
 
-    Return 1 if the place is already filled, otherwise 0.
+    `plan[own]` is the beginning of this image's columns in the row of the cell's rule. Return 1 if
+    the place is already filled, otherwise 0.
     """
     if plan[own] == NO_FIELD:
         return 0
@@ -191,7 +193,7 @@ def measure_cells(
     missing: Mask,
     totals: Longs,
 ) -> int:
-    """Compute Arrow's offsets and validity bits of each column, and the `totals` of its values.
+    """Compute Arrow's offsets and validity bits of each column of XML values, and the columns' `totals`.
 
     Returns the number of bytes needed, `OUTSIDE` if a value is not within the `size` bytes of text,
     or `TOO_MANY` if a column has more bytes than 32-bit offsets allow.
@@ -247,7 +249,7 @@ def copy_cells(
     totals: Longs,
     out: Octets,
 ) -> None:
-    """Copy the values measured by `measure_cells`, in blocks of rows."""
+    """Copy the XML values measured by `measure_cells` into Arrow's buffers, in blocks of rows."""
     # Block by block, so that the text of some rows is still in the cache for the next column.
     for first in range(0, rows, ROWS_AT_ONCE):
         for column in range(len(totals) // TOTALS):
@@ -262,7 +264,7 @@ def copy_cells(
 
 @kernel(writes=("seen",))
 def mark_rules(records: Offsets, width: int, lengths: Longs, again: int, seen: Mask) -> None:
-    """Mark which rules matched, and which of their paths found one value or several.
+    """Mark which XML rules matched, and which of their paths found one value or several.
 
     `lengths` are the record fields with the lengths of the paths' values. `seen` has 1 + 2 *
     len(lengths) elements per rule: the rule matched; each path found a value; each path found

@@ -64,7 +64,7 @@ NAME_CHARACTERS: Final = _characters()
 
 @inner
 def check_name(text: Octets, at: int, end: int) -> int:
-    """Check a name.
+    """Check an XML name, such as `id` or `p:id`.
 
     Return the length of its prefix, 0 without one, or -1 if it is not a name with at most one
     colon.
@@ -89,7 +89,7 @@ def check_name(text: Octets, at: int, end: int) -> int:
 
 @inner
 def code_point(text: Octets, at: int) -> tuple[int, int]:
-    """Decode a character of valid UTF-8. Return it and its number of bytes."""
+    """Decode a character of an XML name in valid UTF-8. Return it and its number of bytes."""
     first = np.int64(text[at])
     if first < 0x80:
         return first, 1

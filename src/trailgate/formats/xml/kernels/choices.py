@@ -1,4 +1,4 @@
-"""Choose the next state of the automaton for elements with predicates, such as `order[@type='new']` or `order[2]`.
+"""Choose the XML scanner's next state for elements with predicates, such as `order[2]`.
 
 Predicates compare an attribute, the element's position, or its text. Text is known only at the end
 tag, so the kernel looks ahead over the element's content (`element_text`), and the main scan reads
@@ -59,7 +59,7 @@ def choose_state(
     end: int,
     piece_count: int,
 ) -> int:
-    """Return the state that the predicates of a tag choose, or the reason to refuse the message.
+    """Return the state that the predicates of an XML tag choose, or the reason to refuse the message.
 
     `at` is the start of the element's content, or -1 if it is empty. All predicates at this point
     of the rules are grouped by what they compare. Each group yields a value: 0 if none of its
@@ -129,7 +129,7 @@ def equal_value(
     predicates: Longs,
     literals: int,
 ) -> int:
-    """Return the number of the literal that a text equals, counted from 1, or 0 if none does.
+    """Return the number, from 1, of the predicate's literal that a text equals, or 0 if it equals none.
 
     The text is `text[start:stop]`. With `is_number`, the literals are numbers, and the number
     `stop` is compared with them instead.
@@ -165,7 +165,7 @@ def element_text(
     count: int,
     side: int,
 ) -> tuple[int, int]:
-    """Return the bounds of an element's own text without surrounding blanks.
+    """Look ahead for an XML element's own text, and return its bounds without surrounding blanks.
 
     Without text, the end is before the start.
 
@@ -230,7 +230,7 @@ def element_text(
 
 @inner
 def tag_end(text: Octets, at: int, end: int) -> int:
-    """Return the offset after a tag or processing instruction, or `REFUSED`.
+    """Return the offset after an XML tag or processing instruction, or `REFUSED`.
 
     In a tag, a `>` inside quotes does not count. An instruction ends at `?>`, quotes or not.
     """

@@ -1,4 +1,4 @@
-"""Find the offsets at which a message too large for memory can be cut: after transactions.
+"""Find the offsets at which an XML message too large for memory can be cut: after transactions.
 
 The kernel tokenizes like the main scan and uses the same tables, but stores no values.
 """
@@ -61,7 +61,7 @@ def find_cuts(
     now: Longs,
     cuts: Longs,
 ) -> int:
-    """Find the ends of elements that match a rule and are not inside another match.
+    """Find the ends of XML elements that match a rule and are not inside another match.
 
     Return `DONE` at the end of the document.
 
@@ -143,7 +143,7 @@ def find_cuts(
 
 @inner
 def write_cut(at: int, depth: int, frames: Longs, now: Longs, cuts: Longs) -> None:
-    """Write an offset to cut at, and the start tags of the elements that are open there."""
+    """Write an offset to cut an XML message at, and the start tags of the elements open there."""
     place = now[CUT_WRITTEN]
     cuts[place], cuts[place + 1] = at, depth
     place += CUT

@@ -92,7 +92,7 @@ def find_faults(
     room: FaultRoom,
     faults: Longs,
 ) -> None:
-    """Write the first fault of each message, or `UNKNOWN`.
+    """Write the first fault of each malformed XML message, or `UNKNOWN`.
 
     `declaration` is an XML declaration that is known to be valid. The fault of a message with
     another declaration is `UNKNOWN`.
@@ -117,7 +117,7 @@ def find_faults(
 def place_fault(
     text: Octets, start: int, end: int, at: int, shown: int, faults: Longs, row: int
 ) -> None:
-    """Write line and column of a fault at an offset, and what is shown around it."""
+    """Write line and column of an XML fault at an offset, and the bounds of the text shown around it."""
     line, column, begin, place = 1, 1, start, start
     while place < at:
         byte = text[place]
@@ -156,7 +156,7 @@ def first_fault(
     limits: FaultLimits,
     room: FaultRoom,
 ) -> tuple[int, int]:
-    """Return expat's number of a message's first fault, or `UNKNOWN`, and its offset in the text."""
+    """Return expat's number of an XML message's first fault, or `UNKNOWN`, and its offset in the text."""
     at = after_known_declaration(text, start, end, declaration)
     if at < 0:
         return UNKNOWN, 0
@@ -250,13 +250,13 @@ def after_known_declaration(text: Octets, start: int, end: int, declaration: Oct
 
 @inner
 def is_name_start(byte: int) -> bool:
-    """Return whether an ASCII byte may begin a name."""
+    """Return whether an ASCII byte may begin an XML name."""
     return (byte >= 0x41 and byte <= 0x5A) or (byte >= 0x61 and byte <= 0x7A) or byte == 0x5F
 
 
 @inner
 def is_in_name(byte: int) -> bool:
-    """Return whether an ASCII byte may be in a name, other than a colon."""
+    """Return whether an ASCII byte may be in an XML name, other than a colon."""
     return is_name_start(byte) or (byte >= 0x30 and byte <= 0x39) or byte == MINUS or byte == 0x2E
 
 
@@ -268,7 +268,7 @@ def is_control(byte: int) -> bool:
 
 @inner
 def same_bytes(text: Octets, start: int, end: int, other: int, other_end: int) -> bool:
-    """Return whether two spans have the same bytes."""
+    """Return whether two spans of XML text have the same bytes."""
     if end - start != other_end - other:
         return False
     for at in range(end - start):
@@ -279,9 +279,9 @@ def same_bytes(text: Octets, start: int, end: int, other: int, other_end: int) -
 
 @inner
 def stray_text(text: Octets, at: int, end: int, begun: bool) -> tuple[int, int]:
-    """Return the fault of text before or after the document, and its offset.
+    """Return the fault of text before or after an XML root element, and its offset.
 
-    The text does not begin with a blank or a tag. `begun` is set after the start of the document.
+    The text does not begin with a blank or a tag. `begun` is set after the root element has begun.
     """
     first = text[at]
     number = first >= 0x30 and first <= 0x39
@@ -306,7 +306,10 @@ def stray_text(text: Octets, at: int, end: int, begun: bool) -> tuple[int, int]:
 
 @inner
 def after_text(text: Octets, at: int, end: int) -> tuple[int, int]:
-    """Find the next tag or reference in an element's text. Return its offset and `FINE`, or a fault."""
+    """Find the next tag or reference in an XML element's text.
+
+    Return its offset and `FINE`, or a fault.
+    """
     while at < end:
         byte = text[at]
         if byte == LESS or byte == AMPERSAND:
@@ -327,7 +330,7 @@ def after_text(text: Octets, at: int, end: int) -> tuple[int, int]:
 
 @inner
 def after_reference(text: Octets, at: int, end: int) -> tuple[int, int]:
-    """Read an entity or character reference, such as `&amp;` or `&#65;`, from the byte after its `&`.
+    """Read an XML entity or character reference, such as `&amp;` or `&#65;`, from the byte after its `&`.
 
     Return an offset and a result (see the module docstring).
     """
@@ -350,7 +353,7 @@ def after_reference(text: Octets, at: int, end: int) -> tuple[int, int]:
 
 @inner
 def after_character(text: Octets, at: int, end: int) -> tuple[int, int]:
-    """Read a reference to a character from the byte after `&#`."""
+    """Read an XML character reference from the byte after `&#`."""
     base = 10
     if at < end and text[at] == 0x78:
         base, at = 16, at + 1
@@ -366,7 +369,7 @@ def after_character(text: Octets, at: int, end: int) -> tuple[int, int]:
 
 @inner
 def digit_of(byte: int) -> int:
-    """Return the value of a hexadecimal digit, or 16 if it is none."""
+    """Return the value of a hexadecimal digit of an XML character reference, or 16 if it is none."""
     if byte >= 0x30 and byte <= 0x39:
         return byte - 0x30
     lower = byte | 0x20
@@ -375,7 +378,7 @@ def digit_of(byte: int) -> int:
 
 @inner
 def reference_fault(text: Octets, at: int, end: int) -> int:
-    """Return the fault of the reference from its `&` to after its `;`, or `FINE`."""
+    """Return the fault of the XML reference in [at, end), from its `&` to after its `;`, or `FINE`."""
     if text[at + 1] == NUMBER_SIGN:
         base, place = 10, at + 2
         if text[place] == 0x78:
@@ -407,7 +410,7 @@ def reference_fault(text: Octets, at: int, end: int) -> int:
 
 @inner
 def after_special(text: Octets, at: int, end: int, depth: int) -> tuple[int, int]:
-    """Read a comment, section or instruction, from its `<`."""
+    """Read an XML comment, CDATA section or processing instruction, from its `<`."""
     if text[at + 1] == QUESTION:
         return after_instruction(text, at + 2, end)
     # `<!--`
@@ -423,7 +426,7 @@ def after_special(text: Octets, at: int, end: int, depth: int) -> tuple[int, int
 
 @inner
 def after_comment(text: Octets, at: int, end: int) -> tuple[int, int]:
-    """Read a comment from the byte after `<!--`."""
+    """Read an XML comment from the byte after `<!--`."""
     while at < end:
         byte = text[at]
         if byte == MINUS:
@@ -443,7 +446,10 @@ def after_comment(text: Octets, at: int, end: int) -> tuple[int, int]:
 
 @inner
 def after_section(text: Octets, at: int, end: int) -> tuple[int, int]:
-    """Read a CDATA section from the byte after `<![CDATA[`. Returns `UNKNOWN` if anything in it is wrong, so that expat decides."""
+    """Read an XML CDATA section from the byte after `<![CDATA[`.
+
+    Returns `UNKNOWN` if anything in it is wrong, so that expat decides.
+    """
     while at + 2 < end:
         byte = text[at]
         if byte == BRACKET and text[at + 1] == BRACKET and text[at + 2] == GREATER:
@@ -456,7 +462,10 @@ def after_section(text: Octets, at: int, end: int) -> tuple[int, int]:
 
 @inner
 def after_instruction(text: Octets, at: int, end: int) -> tuple[int, int]:
-    """Read a processing instruction from the byte after `<?`. Returns `UNKNOWN` if anything in it is wrong, so that expat decides."""
+    """Read an XML processing instruction from the byte after `<?`.
+
+    Returns `UNKNOWN` if anything in it is wrong, so that expat decides.
+    """
     first = at
     if at >= end or not is_name_start(text[at]):
         return at, UNKNOWN
@@ -482,7 +491,7 @@ def after_instruction(text: Octets, at: int, end: int) -> tuple[int, int]:
 
 @inner
 def name_end(text: Octets, at: int, end: int) -> int:
-    """Return the end of a name with or without a prefix."""
+    """Return the end of an XML name with or without a prefix."""
     while at < end and (is_in_name(text[at]) or text[at] == COLON):
         at += 1
     return at
@@ -490,7 +499,7 @@ def name_end(text: Octets, at: int, end: int) -> int:
 
 @inner
 def after_end_tag(text: Octets, at: int, end: int) -> tuple[int, int]:
-    """Read an end tag from the byte after `</`."""
+    """Read an XML end tag from the byte after `</`."""
     if at >= end:
         return at, UNCLOSED
     if text[at] >= HIGH:
@@ -509,7 +518,7 @@ def after_end_tag(text: Octets, at: int, end: int) -> tuple[int, int]:
 
 @inner
 def after_name(text: Octets, at: int, end: int) -> tuple[int, int, int]:
-    """Read a name in a start tag.
+    """Read a name in an XML start tag.
 
     Return the offset after it, `FINE` or a fault, and the offset of the name's colon or -1.
     """
@@ -538,7 +547,7 @@ def after_name(text: Octets, at: int, end: int) -> tuple[int, int, int]:
 def after_start_tag(
     text: Octets, tag: int, end: int, attributes: Longs
 ) -> tuple[int, int, int, int, int]:
-    """Read a start tag from its `<`, which a letter follows.
+    """Read an XML start tag from its `<`, which a letter follows.
 
     Return the offset after it, `FINE` or a fault, the end of its name, the number of attributes, and whether the
     element is empty.
@@ -583,7 +592,7 @@ def after_start_tag(
 
 @inner
 def after_value(text: Octets, at: int, end: int, attributes: Longs, row: int) -> tuple[int, int]:
-    """Read the equals sign and the value of an attribute, from the byte after its name."""
+    """Read the equals sign and the value of an XML attribute, from the byte after its name."""
     while at < end and is_blank(text[at]):
         at += 1
     if at >= end:
@@ -624,7 +633,7 @@ def after_value(text: Octets, at: int, end: int, attributes: Longs, row: int) ->
 def attributes_fault(
     text: Octets, tag: int, name: int, count: int, depth: int, room: FaultRoom, prefixes: int
 ) -> tuple[int, int, int]:
-    """Check the attributes of a tag, and the prefixes in it.
+    """Check the attributes of an XML tag, and the prefixes in it.
 
     Return a fault or `FINE`, its offset, and the number of prefixes declared in the tag and in the
     elements around it. `prefixes` is this number before the tag, `name` the end of the tag's name.
@@ -679,7 +688,7 @@ def is_xmlns(text: Octets, at: int) -> bool:
 
 @inner
 def is_declared(text: Octets, start: int, end: int, prefixes: Longs, count: int) -> bool:
-    """Return whether a prefix is declared here, or is `xml`."""
+    """Return whether an XML prefix is `xml` or one of the `count` declared ones in `prefixes`."""
     if end - start == 3 and text[start] == 0x78 and text[start + 1] == 0x6D:
         return text[start + 2] == 0x6C
     for each in range(count):
@@ -691,7 +700,10 @@ def is_declared(text: Octets, start: int, end: int, prefixes: Longs, count: int)
 
 @inner
 def declare_prefix(text: Octets, row: int, depth: int, room: FaultRoom, prefixes: int) -> int:
-    """Add the prefix that an attribute declares, if it has one. Return the number of prefixes, or `UNKNOWN`."""
+    """Add the prefix that an xmlns attribute declares, if it has one.
+
+    Return the number of prefixes, or `UNKNOWN`.
+    """
     attributes = room.attributes
     colon, end = attributes[row + COLON_AT], attributes[row + NAME_END]
     at, stop = attributes[row + VALUE], attributes[row + VALUE_END]

@@ -1,4 +1,4 @@
-"""The layout of the scanner's tables, and the table of names.
+"""The layout of the XML scanner's tables, and its table of names.
 
 Each table is one array of integers with rows of fixed width; the constants are the columns of a
 row. Names of elements and attributes become numbers: a name is checked once, when it is first seen.
@@ -183,7 +183,7 @@ EVERY: Final = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 
 class NameArrays(NamedTuple):
-    """The words of a scan, such as names and namespaces, which are numbered from 0.
+    """The words of an XML scan, such as names and namespaces, which are numbered from 0.
 
     `table` is a hash table of the numbers, plus 1. Word n has two keys (its first and last eight
     bytes), a row of `INFO` numbers in `info`, and its bytes in `pool`. `used` states how much is
@@ -198,7 +198,7 @@ class NameArrays(NamedTuple):
 
 
 class RuleArrays(NamedTuple):
-    """The tables of the rules, as `Automaton` has them.
+    """The tables of the XML rules, as `Automaton` has them.
 
     `letters` is the number of element names per namespace, and `counters` the number of counters
     per depth. `instances` is the number of instances: one for each pair of a rule and a record
@@ -217,7 +217,12 @@ class RuleArrays(NamedTuple):
 
 
 class WorkArrays(NamedTuple):
-    """The working arrays of a scan: stacks of open elements and namespaces, pieces of text, and counters."""
+    """The working arrays of an XML scan.
+
+    `frames` has a row for each open element, and `scopes` one for each namespace prefix declared in
+    them. `instances` refers to the open records of rules by depth, `counters` counts elements for
+    position predicates, `attributes` are those of the current tag, and `pieces` are pieces of text.
+    """
 
     frames: Longs
     instances: Longs
@@ -228,7 +233,7 @@ class WorkArrays(NamedTuple):
 
 
 class MessageArrays(NamedTuple):
-    """A batch of messages: message i is `text[starts[i] : ends[i]]`, and decoded values follow them."""
+    """A batch of XML messages: message i is `text[starts[i] : ends[i]]`; decoded values follow."""
 
     text: Octets
     starts: Longs
@@ -236,14 +241,14 @@ class MessageArrays(NamedTuple):
 
 
 class MatchArrays(NamedTuple):
-    """The records of matches, and for each record type a row of `SHAPE` columns."""
+    """The records of XML matches, and in `shape` a row of `SHAPE` columns for each record type."""
 
     records: Offsets
     shape: Longs
 
 
 class ActionType(IntEnum):
-    """The types of actions."""
+    """What an action of the XML scanner does: open or close a match's record, or store a value in it."""
 
     RECORD = 0  # opens a record; FIELD is the instance of its owner, FIRST the rule, SECOND whether it is a transaction's
     EXISTS = 1
@@ -259,14 +264,18 @@ class ActionType(IntEnum):
 
 @inner
 def first_place(first: int, last: int, size: int, places: int) -> int:
-    """Return the first hash table slot to search for a word, from its first and last eight bytes and its length."""
+    """Return the first slot of the XML name table to search for a word.
+
+    `first` and `last` are the word's first and last eight bytes, `size` is its length, and `places`
+    the number of slots.
+    """
     mixed = np.uint64(first) ^ (np.uint64(last) * np.uint64(0x9E3779B97F4A7C15)) ^ np.uint64(size)
     return np.int64((mixed * np.uint64(0xD6E8FEB86659FD93)) >> np.uint64(40)) & (places - 1)
 
 
 @kernel(writes=("table",))
 def fill_table(keys: Words, info: Longs, names: int, table: Offsets) -> None:
-    """Insert the words 0 to `names` - 1 into an empty hash table."""
+    """Insert the words 0 to `names` - 1 into an empty XML name table."""
     for number in range(names):
         size = info[number * INFO + SIZE]
         place = first_place(keys[2 * number], keys[2 * number + 1], size, len(table))
@@ -277,7 +286,7 @@ def fill_table(keys: Words, info: Longs, names: int, table: Offsets) -> None:
 
 @inner
 def find_name(text: Octets, at: int, size: int, names: NameArrays) -> int:
-    """Return the number of a non-empty name.
+    """Return the number of a non-empty XML name in the table of names.
 
     For a new name, return -1 - i, where i is the free slot for it in the hash table.
     """
@@ -316,7 +325,7 @@ def insert_name(
     place: int,
     names: NameArrays,
 ) -> int:
-    """Add a name at a free slot of the hash table. Return its number, or `NO_ROOM`."""
+    """Add an XML name at a free slot of the hash table. Return its number, or `NO_ROOM`."""
     table, keys, info, pool, used = names
     number, pooled = used[NAMES], used[POOL]
     if (number + 1) * INFO > len(info) or pooled + size > len(pool):
@@ -349,7 +358,7 @@ def add_name(
     place: int,
     names: NameArrays,
 ) -> int:
-    """Check a new name, and add it and its parts before and after the colon.
+    """Check a new XML name, and add it and its parts before and after the colon.
 
     Return its number, `NO_NAME` or `NO_ROOM`.
     """

@@ -1,4 +1,4 @@
-"""Execute the actions of states: open records of rule matches, and store the spans of their values."""
+"""Execute the XML scanner's actions: open records of rule matches, and store their values' spans."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ DIGITS = 20
 
 @inner
 def row_of(depth: int, level: int) -> int:
-    """Return the row of `instances` for an action's level at an element of a depth.
+    """Return the row of `instances` for an action's level at an XML element of a depth.
 
     An element at depth d has the row d + 1. A level of 0 is the element itself, 1 its parent,
     and so on. Negative levels do not depend on the element: `LOOSE` is row 0, and `DOCUMENT`
@@ -89,7 +89,7 @@ def row_of(depth: int, level: int) -> int:
 
 @inner
 def record_of(actions: Longs, row: int, depth: int, instances: Longs, width: int) -> int:
-    """Return the offset of the record that an action writes to."""
+    """Return the offset of the match record that an action of the XML scanner writes to."""
     level = row_of(depth, actions[row + LEVEL])
     return instances[(level * width + actions[row + INSTANCE]) * PLACED + PLACE]
 
@@ -98,7 +98,7 @@ def record_of(actions: Longs, row: int, depth: int, instances: Longs, width: int
 def store(
     records: Offsets, record: int, actions: Longs, row: int, start: int, size: int, begin: int
 ) -> None:
-    """Store the span of a value in the slot of an action.
+    """Store the span of an XML value in the slot of an action.
 
     `size` is `EMPTY` for an element without content. `begin` is the offset of the value's element.
     If a path finds several elements, the element that begins first counts. A repeated value clears
@@ -121,7 +121,7 @@ def store(
 
 @inner
 def store_once(records: Offsets, place: int, start: int, size: int) -> None:
-    """Store a span in a slot, unless it is already filled."""
+    """Store the span of an XML value in a slot, unless it is already filled."""
     if records[place + 1] < 0:
         records[place], records[place + 1] = start, size
 
@@ -139,7 +139,7 @@ def open_record(
     records: Offsets,
     shape: Longs,
 ) -> int:
-    """Open the record of an action.
+    """Open the match record of an action: a rule matches the current XML element.
 
     Return 0, `FULL`, or `REFUSED` if it would be nested in another record illegally.
 
@@ -264,7 +264,7 @@ def store_attributes(
     records: Offsets,
     side: int,
 ) -> int:
-    """Store the attributes that rules name. Return the next `side`, or `FULL`.
+    """Store the attributes of an XML tag that rules name. Return the next `side`, or `FULL`.
 
     An attribute with references, such as `a="x&amp;y"`, is decoded to the offset `side`, after the
     messages. The next `side` is the offset after the last decoded value.
@@ -302,7 +302,7 @@ def end_element(
     records: Offsets,
     side: int,
 ) -> int:
-    """Store the text, content and end of an element.
+    """Store the text, content and end of an XML element in the match records.
 
     Text that must be decoded or joined is written to the offset `side`, after the messages. Returns
     the offset after it (the next `side`), or `FULL`.

@@ -106,7 +106,7 @@ def intern_word(
     end: int,
     names: NameArrays,
 ) -> int:
-    """Return the number of a word, or `NO_ROOM`.
+    """Return the number of a word in the XML name table, or `NO_ROOM`.
 
     A new word is added, without a check that it is a name.
     """
@@ -126,7 +126,7 @@ def scan_xml(
     found: MatchArrays,
     refused: Mask,
 ) -> tuple[int, int]:
-    """Scan the messages from `first` on, and mark those that are refused.
+    """Scan XML messages from number `first` on, and mark those that are refused.
 
     Returns the number of messages and `DONE`. If a message needs larger arrays, or has an unknown
     declaration, returns the number of this message and the reason.
@@ -149,9 +149,10 @@ def scan_until_refused(
     work: WorkArrays,
     found: MatchArrays,
 ) -> tuple[int, int]:
-    """Scan the messages from `first` on.
+    """Scan XML messages from number `first` on, until one cannot be read.
 
-    Returns the number of messages and `DONE`, or the first message that is refused and the reason.
+    Returns the number of messages and `DONE`, or the first message that could not be read and the
+    reason, for example `REFUSED` or `FULL`.
 
     Each iteration of the inner loop reads the text up to a `<`, then the token there: an end tag, a
     comment or CDATA section, an instruction, or a start tag. A start tag moves the automaton:
@@ -289,7 +290,7 @@ def scan_until_refused(
 
 @inner
 def unbind_all(scopes: Longs, names: NameArrays) -> None:
-    """Unbind the prefixes of a message that is not read to its end."""
+    """Unbind the namespace prefixes of an XML message that is not read to its end."""
     info, used = names.info, names.used
     scoped = used[SCOPED]
     while scoped:
@@ -302,7 +303,7 @@ def unbind_all(scopes: Longs, names: NameArrays) -> None:
 
 @inner
 def mark_size(text: Octets, begin: int, end: int) -> int:
-    """Return the size of a message's byte order mark: 3 or 0."""
+    """Return the size of an XML message's byte order mark: 3 or 0."""
     return 3 if end - begin >= 3 and load8(text, begin) & THREE == MARK else 0
 
 
@@ -339,7 +340,7 @@ def open_frame(
     rules: RuleArrays,
     work: WorkArrays,
 ) -> None:
-    """Initialize the frame of an element whose start tag ends at `at`."""
+    """Initialize the frame of an XML element whose start tag ends at `at`."""
     frames, bounds, counted = work.frames, rules.bounds, rules.counters
     frame = depth * FRAME
     frames[frame], frames[frame + STATE] = name, state
@@ -354,7 +355,7 @@ def open_frame(
 
 @inner
 def local_name(at: int, name: int, info: Longs) -> tuple[int, int]:
-    """Return the offset and size of a name without its prefix."""
+    """Return the offset and size of an XML name without its prefix."""
     prefix, size = info[name * INFO + PREFIX], info[name * INFO + SIZE]
     if prefix < 0:
         return at, size
@@ -373,10 +374,10 @@ def start_tag(
     scoped: int,
     side: int,
 ) -> tuple[int, int, int, int, int]:
-    """Read a start tag.
+    """Read an XML start tag, and bind the prefixes that it declares.
 
-    Return the offset after it, its name, the number of attributes, whether it is empty, and the
-    number of bound prefixes.
+    Return the offset after it, the number of its name, the number of attributes, whether the
+    element is empty, and the number of bound prefixes.
 
     Instead of the offset, a negative value is the reason to refuse the message. Example: `<a:b
     x="1"/>` returns its end, the number of "a:b", 1, 1, and `scoped` unchanged.
@@ -414,7 +415,7 @@ def start_tag(
 
 @inner
 def is_bound(prefix: int, info: Longs) -> bool:
-    """Return whether an element may have this prefix; -1 means none."""
+    """Return whether an XML element may have this prefix; -1 means none."""
     return prefix < 0 or (prefix != XMLNS and info[prefix * INFO + BOUND] > 0)
 
 
@@ -427,7 +428,7 @@ def after_end_tag(
     frames: Longs,
     names: NameArrays,
 ) -> int:
-    """Return the offset after an end tag, or `REFUSED`.
+    """Return the offset after an XML end tag, or `REFUSED`.
 
     The name is compared with the name of the open element: its first and last eight bytes with the
     keys that it has in the table of names. Words read beyond the message are within the text,

@@ -1,4 +1,4 @@
-"""Tags: names, attributes and namespaces, and tokens between tags such as comments and CDATA sections."""
+"""Read XML tags with attributes and namespaces, and comments and CDATA sections between them."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ SECTION_BEGINS: Final = np.uint64(0x5B41544144435B21)  # "![CDATA["
 
 @inner
 def name_end(text: Octets, at: int, end: int) -> int:
-    """Return the end of a name. 16 bytes are tested at a time."""
+    """Return the end of an XML name. 16 bytes are tested at a time."""
     while at < end:
         marks = name_end_marks(text, at)
         if marks:
@@ -70,7 +70,10 @@ def name_at(
     end: int,
     names: NameArrays,
 ) -> int:
-    """Return the number of the name in [at, end), `REFUSED` or `MANY_NAMES`."""
+    """Return the number of the XML name in [at, end), `REFUSED` or `MANY_NAMES`.
+
+    A new name is added.
+    """
     if end <= at:
         return REFUSED
     number = find_name(text, at, end - at, names)
@@ -83,7 +86,7 @@ def name_at(
 
 @inner
 def after_blanks(text: Octets, at: int, end: int) -> int:
-    """Return the offset of the first byte that is not white space."""
+    """Return the offset of the first byte that is not XML white space, or `end`."""
     while at < end and is_blank(text[at]):
         at += 1
     return at
@@ -98,7 +101,7 @@ def read_attributes(
     names: NameArrays,
     attributes: Longs,
 ) -> tuple[int, int, int, bool]:
-    """Read a tag's attributes.
+    """Read an XML tag's attributes.
 
     Return the offset after the tag, the number of attributes, whether the element is empty (`/>`),
     and whether an attribute has a prefix or is `xmlns`.
@@ -165,7 +168,7 @@ def bind_prefixes(
     scoped: int,
     side: int,
 ) -> int:
-    """Bind the prefixes that a tag declares, and check the prefixes of its attributes.
+    """Bind the namespace prefixes that an XML tag declares, and check the prefixes of its attributes.
 
     `scoped` is the number of rows of `scopes`, which has one for each prefix declared in an open
     element. Returns this number with the tag's own prefixes, or the reason to refuse the tag.
@@ -218,7 +221,7 @@ def find_namespace(
     end: int,
     names: NameArrays,
 ) -> int:
-    """Return 1 + the word number of a namespace, or 0 if it is empty.
+    """Return 1 + the word number of an XML namespace, or 0 if it is empty.
 
     Returns `REFUSED` if it has blanks, or `MANY_NAMES` if the table of words is full.
     """
@@ -235,7 +238,7 @@ def find_namespace(
 
 @inner
 def is_one_attribute(each: int, attributes: Longs, info: Longs) -> bool:
-    """Return whether an attribute's prefix is declared and its name is unique.
+    """Return whether an XML attribute's prefix is declared and its name is unique.
 
     Two attributes of a tag must not have the same local name in the same namespace.
     """
@@ -260,7 +263,10 @@ def is_one_attribute(each: int, attributes: Longs, info: Longs) -> bool:
 
 @inner
 def unbind_prefixes(scopes: Longs, scoped: int, depth: int, info: Longs) -> int:
-    """Unbind the prefixes that an element declares. Return the number of prefixes left."""
+    """Unbind the namespace prefixes that an XML element declares.
+
+    Return the number of prefixes left.
+    """
     # Declarations are a stack: restore each prefix's previous binding.
     while scoped and scopes[SCOPE * (scoped - 1)] == depth:
         scoped -= 1
@@ -285,7 +291,7 @@ def rule_namespace(prefix: int, info: Longs) -> int:
 
 @inner
 def attribute_of(letter: int, count: int, attributes: Longs, info: Longs) -> int:
-    """Return the index of the first attribute of a tag that has a given name, or -1.
+    """Return the index of the first attribute of an XML tag that has a given name, or -1.
 
     The bits of `letter` below `SPACE` are the name, as a number in the rules. The bits above
     are the namespace that the attribute must have, or 0 if any is accepted. An attribute
@@ -308,7 +314,7 @@ def attribute_of(letter: int, count: int, attributes: Longs, info: Longs) -> int
 
 @inner
 def comment_end(text: Octets, at: int, end: int) -> int:
-    """Return the offset after a comment that begins at `<!--`, or `REFUSED`."""
+    """Return the offset after an XML comment that begins at `<!--`, or `REFUSED`."""
     place = at + 4
     # Find the first `--`; it must be followed by `>`.
     while place + 2 < end and not (text[place] == 0x2D and text[place + 1] == 0x2D):
@@ -325,7 +331,7 @@ def instruction_end(
     end: int,
     names: NameArrays,
 ) -> int:
-    """Return the offset after a processing instruction that begins at `<?`, or `REFUSED`.
+    """Return the offset after an XML processing instruction `<?...?>`, `REFUSED` or `MANY_NAMES`.
 
     Its name must not have a prefix or be "xml" in any case.
     """
@@ -353,7 +359,7 @@ def instruction_end(
 
 @inner
 def section_end(text: Octets, at: int, end: int) -> tuple[int, int]:
-    """Return the end of a CDATA section's text, and whether it needs decoding; or `REFUSED`."""
+    """Return the end of an XML CDATA section's text, and whether it needs decoding; or `REFUSED`."""
     decode = 0
     while at + 2 < end:
         byte = text[at]
@@ -368,7 +374,7 @@ def section_end(text: Octets, at: int, end: int) -> tuple[int, int]:
 
 @inner
 def child_number(frames: Longs, depth: int) -> int:
-    """Count a child element of the element at `depth`. Return its number."""
+    """Count a child element of the XML element at `depth`. Return its number, from 1."""
     place = depth * FRAME + CHILDREN
     frames[place] += 1
     return np.int64(frames[place])
@@ -378,7 +384,7 @@ def child_number(frames: Longs, depth: int) -> int:
 def after_marked(
     text: Octets, at: int, end: int, depth: int, frames: Longs, pieces: Longs, count: int
 ) -> tuple[int, int]:
-    """Read a CDATA section or a comment, and add the section's text to the element at `depth`.
+    """Read an XML CDATA section or comment, and add the section's text to the element at `depth`.
 
     Return the offset after it, and the number of text pieces in use. Instead of the offset, it may
     return `REFUSED` or `FULL`.

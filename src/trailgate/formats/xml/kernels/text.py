@@ -1,4 +1,4 @@
-"""Text of elements and attributes: find its end, decode references, and join its pieces."""
+"""Text of XML elements and attributes: find its end, decode references, and join its pieces."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def is_blank(byte: int) -> bool:
 
 @inner
 def text_end(text: Octets, at: int, end: int) -> tuple[int, int]:
-    """Return the end of text, at a `<` or the end, and whether it needs decoding; or `REFUSED`.
+    """Return the end of XML text, at a `<` or the end, and whether it needs decoding; or `REFUSED`.
 
     32 bytes are tested at a time. Text needs decoding (1) if it has a reference or a carriage
     return; "]]>" is not allowed. Example: `a&lt;b<c>` returns 6 and 1, because of the reference.
@@ -97,7 +97,7 @@ def text_end(text: Octets, at: int, end: int) -> tuple[int, int]:
 
 @inner
 def value_end(text: Octets, at: int, end: int) -> tuple[int, int]:
-    """Return the end of an attribute's value, and whether it needs decoding; or `REFUSED`.
+    """Return the end of an XML attribute's value, and whether it needs decoding; or `REFUSED`.
 
     The opening quote is at `at - 1`.
 
@@ -136,7 +136,7 @@ def value_end(text: Octets, at: int, end: int) -> tuple[int, int]:
 
 @inner
 def read_reference(text: Octets, at: int, end: int) -> tuple[int, int]:
-    """Return the length and the character of a reference that begins at an `&`; length 0 if it is not one."""
+    """Return the length and the character of an XML reference at an `&`; length 0 if it is none."""
     if at + 3 >= end:
         return 0, 0
     # `&#`
@@ -163,7 +163,7 @@ def read_reference(text: Octets, at: int, end: int) -> tuple[int, int]:
 
 @inner
 def number_reference(text: Octets, at: int, end: int) -> tuple[int, int]:
-    """Do the same as `read_reference` for `&#10;` and `&#xA;`.
+    """Return the length and the character of an XML reference such as `&#10;`; length 0 if it is none.
 
     Only characters allowed in XML are accepted. The number is capped at 0x110000, which is
     above all characters, so it cannot overflow.
@@ -200,7 +200,7 @@ def number_reference(text: Octets, at: int, end: int) -> tuple[int, int]:
 
 @inner
 def decode_references(text: Octets, at: int, end: int, how: int, to: int) -> int:
-    """Write text to the offset `to`, with references and line ends decoded.
+    """Write XML text to the offset `to`, with references and line ends decoded.
 
     `how` is the kind of text, such as `OF_ATTRIBUTE`. Return the offset after the written text,
     which is never longer than before.
@@ -228,7 +228,7 @@ def decode_references(text: Octets, at: int, end: int, how: int, to: int) -> int
 
 @inner
 def put_character(text: Octets, point: int, to: int) -> int:
-    """Write a character as UTF-8. Return the offset after it."""
+    """Write the character of an XML reference as UTF-8. Return the offset after it."""
     # The first byte states the size in its upper bits, and each further one has six bits.
     # Example: U+20AC is 0010 000010 101100 in bits: 1110 0010, 10 000010, 10 101100, or E2 82 AC.
     if point < 0x80:
@@ -252,7 +252,7 @@ def put_character(text: Octets, point: int, to: int) -> int:
 
 @inner
 def put_number(text: Octets, number: int, to: int) -> int:
-    """Write a number in decimal digits. Return the offset after it."""
+    """Write the position of an XML element in decimal digits. Return the offset after it."""
     size, rest = 1, number // 10
     while rest:
         size += 1
@@ -274,7 +274,7 @@ def add_text(
     decode: int,
     section: int,
 ) -> int:
-    """Add a piece to an open element's text. Return the number of pieces in use, or `FULL`.
+    """Add a piece to an open XML element's text. Return the number of pieces in use, or `FULL`.
 
     A single piece without anything to decode is stored only as a span in the frame.
     """
@@ -297,7 +297,10 @@ def add_text(
 def add_piece(
     frames: Longs, frame: int, pieces: Longs, count: int, start: int, end: int, section: int
 ) -> int:
-    """Append a piece to the list of an open element. Return the number of pieces in use."""
+    """Append a piece of text to the list of an open XML element.
+
+    Return the number of pieces in use.
+    """
     row = count * PIECE
     pieces[row + PIECE_START], pieces[row + PIECE_END] = start, end
     pieces[row + IN_SECTION], pieces[row + NEXT] = section, -1
@@ -315,9 +318,9 @@ def add_piece(
 def join_pieces(
     text: Octets, frames: Longs, frame: int, pieces: Longs, to: int
 ) -> tuple[int, int, int]:
-    """Decode and join an element's pieces.
+    """Decode and join an XML element's pieces of text.
 
-    Return their end, and the bounds without surrounding blanks, or `FULL`.
+    Return the end of the joined text and its bounds without surrounding blanks, or `FULL`.
 
     Blanks in CDATA sections are kept. Example: " a", CDATA "b ", " " are joined to " ab  "; the
     bounds exclude the first blank and the last one, but not the blank of the CDATA section.
