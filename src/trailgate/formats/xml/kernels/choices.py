@@ -34,6 +34,7 @@ from trailgate.formats.xml.kernels.names import (
     RuleArrays,
     WorkArrays,
 )
+from trailgate.formats.xml.kernels.tags import after_marked, attribute_of
 from trailgate.formats.xml.kernels.text import (
     OF_ATTRIBUTE,
     add_text,
@@ -42,7 +43,6 @@ from trailgate.formats.xml.kernels.text import (
     join_pieces,
     text_end,
 )
-from trailgate.formats.xml.kernels.tags import after_marked, attribute_of
 
 
 @inner

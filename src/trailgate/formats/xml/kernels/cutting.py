@@ -39,7 +39,6 @@ from trailgate.formats.xml.kernels.scan import (
     open_frame,
     start_tag,
 )
-from trailgate.formats.xml.kernels.text import text_end
 from trailgate.formats.xml.kernels.tags import (
     after_blanks,
     after_marked,
@@ -48,6 +47,7 @@ from trailgate.formats.xml.kernels.tags import (
     instruction_end,
     unbind_prefixes,
 )
+from trailgate.formats.xml.kernels.text import text_end
 
 
 @kernel(writes=("text", "names", "work", "now", "cuts"))

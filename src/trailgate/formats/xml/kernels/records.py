@@ -56,6 +56,7 @@ from trailgate.formats.xml.kernels.names import (
     RuleArrays,
     WorkArrays,
 )
+from trailgate.formats.xml.kernels.tags import attribute_of
 from trailgate.formats.xml.kernels.text import (
     OF_ATTRIBUTE,
     decode_references,
@@ -63,7 +64,6 @@ from trailgate.formats.xml.kernels.text import (
     join_pieces,
     put_number,
 )
-from trailgate.formats.xml.kernels.tags import attribute_of
 
 RECORD = int(ActionType.RECORD)
 EXISTS = int(ActionType.EXISTS)

@@ -59,7 +59,6 @@ from trailgate.formats.xml.kernels.names import (
     insert_name,
 )
 from trailgate.formats.xml.kernels.records import end_element, start_element, store_attributes
-from trailgate.formats.xml.kernels.text import add_text, is_blank, text_end
 from trailgate.formats.xml.kernels.tags import (
     after_blanks,
     after_marked,
@@ -72,6 +71,7 @@ from trailgate.formats.xml.kernels.tags import (
     read_attributes,
     unbind_prefixes,
 )
+from trailgate.formats.xml.kernels.text import add_text, is_blank, text_end
 
 DECLARATION_BEGINS: Final = np.uint64(0x6C6D783F3C)  # "<?xml"
 FIVE: Final = np.uint64(0xFFFFFFFFFF)
