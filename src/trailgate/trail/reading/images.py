@@ -31,7 +31,12 @@ from trailgate.model.tables import Column, Table
 from trailgate.model.types import TypeFamily
 from trailgate.trail.format.record_types import LAYOUT_OF, DataLayout, ImagePrefix
 from trailgate.trail.records.framing import Spans, TrailBytes
-from trailgate.trail.values.cells import CellSpans, find_cells, have_widths, split_images
+from trailgate.trail.values.cells import (
+    CellSpans,
+    find_cells,
+    have_widths,
+    split_images,
+)
 from trailgate.trail.values.codec import (
     CELL_HEAD,
     INDICATOR_BYTES,

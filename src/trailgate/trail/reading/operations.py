@@ -42,11 +42,11 @@ from trailgate.trail.records.framing import Spans, TrailBytes, as_slice
 from trailgate.trail.records.kernels import UNLISTED
 from trailgate.trail.records.record_view import RecordColumns
 from trailgate.trail.records.table_metadata import TrailTable
-from trailgate.trail.values.cells import (
+from trailgate.trail.values.cells import mask_filled_areas
+from trailgate.trail.values.numbered_columns import (
     MAX_COLUMNS,
     count_columns_used,
     make_numbered_table,
-    mask_filled_areas,
 )
 
 SAMPLE: Final = 64  # data areas that are checked for columns

@@ -14,14 +14,14 @@ from trailgate.arrays import Longs
 from trailgate.errors import DefinitionError
 from trailgate.model.tables import TABLES, Column, Table
 from trailgate.model.types import TypeFamily
-from trailgate.trail.values.cells import (
+from trailgate.trail.values.charsets import UTF_8, column_charset
+from trailgate.trail.values.codec import TrailCells, TrailValueCodec
+from trailgate.trail.values.numbered_columns import (
     check_numbered,
     decode_large_numbered,
     decode_numbered,
     encode_numbered,
 )
-from trailgate.trail.values.charsets import UTF_8, column_charset
-from trailgate.trail.values.codec import TrailCells, TrailValueCodec
 from trailgate.trail.values.numbers import (
     check_float,
     check_integer,
