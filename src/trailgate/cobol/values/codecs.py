@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from trailgate.arrays import Octets
 from trailgate.cobol.copybook.layouts import CopybookField, NumberFormat, Usage
+from trailgate.cobol.values.bad_numbers import explain_number
 from trailgate.cobol.values.binary import (
     decode_binary,
     decode_float,
@@ -34,17 +35,9 @@ from trailgate.cobol.values.codec import (
     ValueOptions,
     encode_error,
 )
-from trailgate.cobol.values.decimals import (
-    DECIMAL_DIGITS,
-    decode_packed,
-    decode_zoned,
-    encode_packed,
-    encode_zoned,
-    explain_number,
-    number_of,
-    text_of,
-)
+from trailgate.cobol.values.decimals import DECIMAL_DIGITS, number_of, text_of
 from trailgate.cobol.values.edited import decode_edited, encode_edited
+from trailgate.cobol.values.packed import decode_packed, encode_packed
 from trailgate.cobol.values.printed import (
     decode_float_text,
     encode_float_text,
@@ -59,6 +52,7 @@ from trailgate.cobol.values.text import (
     explain_bytes,
     explain_text,
 )
+from trailgate.cobol.values.zoned import decode_zoned, encode_zoned
 from trailgate.columnar.numbers import parse_decimals
 from trailgate.errors import DecodeError, DefinitionError, OptionError, Where
 

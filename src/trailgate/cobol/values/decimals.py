@@ -1,18 +1,15 @@
-"""Decode and encode decimal numbers: zoned (DISPLAY, one digit per byte) and packed (two digits per byte).
+"""Decode and encode decimal numbers: what zoned (``zoned.py``), packed (``packed.py``) and edited numbers share.
 
-Zoned numbers come in ASCII and EBCDIC, with every form of sign. ``DigitBytes`` describes the bytes
-of a field: one table maps each byte to its digits, another table maps the byte with the sign to a
-sign. The kernels decode all rows of a column with these tables. Encoders turn a column into a
-matrix of digits, and then into bytes. For example, packed ``12 34 5D`` with scale 2 is -123.45.
+``DigitBytes`` describes the bytes of a field: one table maps each byte to its digits, another table
+maps the byte with the sign to a sign. ``decode_digits`` decodes all rows of a column with these
+tables. ``digits_of`` turns a column into a matrix of digits, which an encoder turns into bytes. For
+example, packed ``12 34 5D`` with scale 2 is -123.45.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from dataclasses import field as member
-from functools import lru_cache
-from types import MappingProxyType
 from typing import Final
 
 import numpy as np
@@ -20,15 +17,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask, Octets, Words
-from trailgate.cobol.copybook.layouts import CopybookField, NumberFormat, SignPosition, Usage
+from trailgate.cobol.copybook.layouts import CopybookField, NumberFormat
 from trailgate.cobol.values.codec import (
     AppliedPolicy,
     BlankPolicy,
     DecodedColumn,
-    Decoder,
-    Encoder,
-    Explain,
-    FaultExplanation,
     IntegerRepresentation,
     PaddingPolicy,
     ValueOptions,
@@ -37,7 +30,6 @@ from trailgate.cobol.values.codec import (
     refuse_nulls,
 )
 from trailgate.cobol.values.kernels import (
-    MINUS,
     WRONG,
     DecimalRows,
     DigitTables,
@@ -46,38 +38,13 @@ from trailgate.cobol.values.kernels import (
     replace_padding,
 )
 from trailgate.columnar.rows import byte_view, find_failing_row, flat_rows, rows_at
-from trailgate.errors import DefinitionError, EncodeError, OptionError, Where
+from trailgate.errors import DefinitionError, EncodeError, Where
 
 # Every number of 18 digits fits a signed word of 64 bits (10**18 < 2**63 < 10**19), and every number of
 # 38 digits two of them (10**38 < 2**127).
 INT64_DIGITS: Final = 18
 DECIMAL_DIGITS: Final = 38
 NOWHERE: Final = -1  # the offset of a sign that has no byte
-_BLANK_HINT: Final = "Blank numbers can be read with the option blank"
-_LOW_HINT: Final = "Low-values in zoned and packed numbers can be read with the option lowValues"
-_PADDED_HINT: Final = "Blanks and low-values beside digits can be read with the option padding"
-_SIGN_NIBBLES: Final = "abcdef"
-# By usage. Other usages print numbers, and name their picture.
-_PROBLEMS: Final[Mapping[Usage, str]] = MappingProxyType(
-    {
-        Usage.ZONED: "not a zoned number",
-        Usage.NATIONAL_DIGITS: "not a number in national characters",
-        Usage.PACKED: "not a packed number",
-        Usage.UNSIGNED_PACKED: "not a packed number without a sign nibble (COMP-6)",
-    }
-)
-
-EBCDIC_ZONE, ASCII_ZONE = 0xF0, 0x30
-_ZONES: Final = (EBCDIC_ZONE, ASCII_ZONE)
-_LEADING: Final = (SignPosition.LEADING, SignPosition.LEADING_SEPARATE)
-# ASCII overpunches are the same characters as in EBCDIC; Micro Focus adds 0x40 to negative digits.
-_ZONED_PLUS, _ZONED_MINUS, _MICRO_FOCUS_MINUS = b"{ABCDEFGHI", b"}JKLMNOPQR", b"pqrstuvwxy"
-
-_PACKED_PLUS, _PACKED_MINUS, _UNSIGNED = 0xC, 0xD, 0xF
-_BYTES: Final = np.arange(256)
-_HIGH, _LOW = _BYTES >> 4, _BYTES & 0xF
-# Each byte as two digits: 0x12 is 12, and 0x1A is not two digits.
-_PAIRS: Final = np.where((_HIGH > 9) | (_LOW > 9), WRONG, 10 * _HIGH + _LOW)
 
 
 @dataclass(frozen=True, slots=True)
@@ -385,265 +352,8 @@ def _misfit(values: pa.Array, wrong: Mask, problem: str) -> EncodeError:
     return encode_error(problem, row, values[row].as_py())
 
 
-_EXPLAINED: Final = 1024  # forms of bad numbers that are remembered
-# Each digit in ASCII and EBCDIC to the zero of its code.
-_ALIKE: Final = bytes(
-    byte & 0xF0 if byte & 0xF0 in (0x30, 0xF0) and byte & 0x0F < 10 else byte for byte in range(256)
-)
-
-
-def explain_number(field: CopybookField, options: ValueOptions) -> Explain:
-    """Return a function that explains why bytes are not a number of decimal digits."""
-    problem = _PROBLEMS.get(field.usage, f"not a number as {field.picture} prints it")
-    page = page_of(field, options)
-    try:
-        digits = b"".join(page.encode(pa.array(list("0123456789"))).to_pylist())
-    except EncodeError:
-        digits = b""
-
-    pads = page.blank + b"\0"
-
-    def is_padded(raw: bytes) -> bool:
-        body = raw.strip(pads)
-        return body != raw and bool(digits) and set(body[1:-1]) <= set(digits)
-
-    @lru_cache(_EXPLAINED)
-    def explain_form(raw: bytes) -> FaultExplanation:
-        if raw and not raw.strip(page.blank):
-            return FaultExplanation(f"blanks, {problem}", _BLANK_HINT)
-        if raw and not raw.strip(b"\0"):
-            return FaultExplanation(f"binary zeros, {problem}", _LOW_HINT)
-        if field.usage is Usage.ZONED and is_padded(raw):
-            return FaultExplanation(problem, _PADDED_HINT)
-        return FaultExplanation(problem, _likely(field, raw, digits))
-
-    def explain(raw: bytes) -> FaultExplanation:
-        # Which digits there are does not matter, except in the last byte, which may have a sign. Example: 12x4
-        # and 98x4 are explained as 00x4.
-        return explain_form(raw[:-1].translate(_ALIKE) + raw[-1:])
-
-    return explain
-
-
-def _likely(field: CopybookField, raw: bytes, digits: bytes) -> str:
-    """Guess which usage the bytes really have, as a question: "Is it COMP-3?".
-
-    Returns "" if there is no guess.
-    """
-    text = raw.hex()
-    body = raw[:-1] or raw
-    if field.usage is not Usage.ZONED and set(body) <= set(digits):
-        return "Is it zoned?"
-    # 12 34 5C: all nibbles are digits, except the last one, which is a sign.
-    if field.usage is not Usage.PACKED and text[:-1].isdigit() and text[-1] in _SIGN_NIBBLES:
-        return "Is it COMP-3?"
-    if body.isdigit() and 0x30 not in digits:
-        return "Is it ASCII?"
-    if set(body) <= set(range(0xF0, 0xFA)) and 0xF0 not in digits:
-        return "Is it EBCDIC?"
-    signed = field.number is not None and field.number.signed
-    # A last nibble D or B is a minus, for which an unsigned picture has no S.
-    if "-" not in field.picture and text[-1:] in ("d", "b") and not signed:
-        return "Is it signed?"
-    return ""
-
-
-def zone_of(field: CopybookField, options: ValueOptions) -> int:
-    """Return the zone of digits in the field's code page: 0xF0 or 0x30.
-
-    Raises OptionError if a digit is not one byte there.
-    """
-    page = page_of(field, options)
-    try:
-        first = page.encode(pa.array(["0"]))[0].as_py()
-    except EncodeError:
-        first = b""
-    if len(first) != 1 or first[0] not in _ZONES:
-        problem = f"the code page {page.name} has no digits of one byte"
-        raise OptionError(problem, where=Where(field=field.name))
-    return int(first[0])
-
-
 def digit_table(characters: bytes) -> Longs:
     """Build a byte table that maps the ten digits of a code page to 0 to 9, and all other bytes to WRONG."""
     table = np.full(256, WRONG)
     table[list(characters)] = np.arange(10)
     return table
-
-
-def _zoned_signs(zone: int, *, signed: bool, strict: bool) -> Longs:
-    """Build a table that maps each overpunched byte to its digit, plus MINUS if negative; other bytes to WRONG."""
-    table = np.full(256, WRONG)
-    for minus, characters in _ebcdic_forms(strict) if zone == EBCDIC_ZONE else _ascii_forms(strict):
-        if signed or not minus:
-            table[list(characters)] = np.arange(10) + MINUS * minus
-    return table
-
-
-def _ebcdic_forms(strict: bool) -> list[tuple[bool, bytes]]:
-    """Return for each accepted sign zone whether it is negative, and its ten bytes.
-
-    The zone D is True and ``D0`` to ``D9``. Compilers write only the zones C, D and F.
-    """
-    minus, plus = ("D", "CF") if strict else ("BD", "ACEF")
-    zones = [(True, z) for z in minus] + [(False, z) for z in plus]
-    return [(negative, bytes(int(z, 16) << 4 | d for d in range(10))) for negative, z in zones]
-
-
-def _ascii_forms(strict: bool) -> list[tuple[bool, bytes]]:
-    forms = [(False, b"0123456789"), (False, _ZONED_PLUS), (True, _ZONED_MINUS)]
-    return forms if strict else [*forms, (True, _MICRO_FOCUS_MINUS)]
-
-
-def decode_zoned(field: CopybookField, options: ValueOptions) -> Decoder:
-    """Return the decoder of a DISPLAY number."""
-    number, form, zone = number_of(field), number_form(field, options), zone_of(field, options)
-    separate = _separate_signs(field, options)
-    if separate is None:
-        signs = _zoned_signs(zone, signed=number.signed, strict=options.strict)
-    else:
-        signs = np.full(256, WRONG)
-        # A separate sign byte has no digit: plus is 0, minus is MINUS.
-        signs[list(separate)] = 0, MINUS
-    digit_bytes = DigitBytes(
-        digit_table(bytes(zone | digit for digit in range(10))),
-        base=10,
-        signs=signs,
-        sign_at=0 if number.sign in _LEADING else field.size - 1,
-        sign_base=10 if separate is None else 1,
-        padding=options.padding,
-        zone=zone,
-    )
-    return lambda matrix: decode_digits(form, digit_bytes, matrix)
-
-
-def sign_offset(field: CopybookField) -> tuple[int, bool]:
-    """Return the offset of a DISPLAY number's sign byte, and whether the byte contains only the sign."""
-    sign = number_of(field).sign
-    return (0 if sign in _LEADING else field.size - 1), sign.separate
-
-
-def could_be_sign(field: CopybookField, options: ValueOptions) -> Mask:
-    """Return a mask of the byte values that occur only as the sign byte, never as a plain digit."""
-    zone, separate = zone_of(field, options), _separate_signs(field, options)
-    mask = np.zeros(256, bool)
-    if separate is not None:
-        mask[list(separate)] = True
-        return mask
-    mask |= _zoned_signs(zone, signed=True, strict=False) < WRONG
-    mask[[zone | digit for digit in range(10)]] = False
-    return mask
-
-
-def _separate_signs(field: CopybookField, options: ValueOptions) -> bytes | None:
-    """Return the bytes of + and -, or None if the sign is overpunched."""
-    if number_of(field).sign not in (SignPosition.LEADING_SEPARATE, SignPosition.TRAILING_SEPARATE):
-        return None
-    page = page_of(field, options)
-    return b"".join(page.encode(pa.array(["+", "-"])).to_pylist())
-
-
-def encode_zoned(field: CopybookField, options: ValueOptions) -> Encoder:
-    """Return the encoder of a DISPLAY number.
-
-    An overpunched sign changes the first or last digit: 1 becomes X'C1' (plus) or X'D1' (minus) in
-    EBCDIC, and ``A`` or ``J`` in ASCII. Unsigned numbers have only plain digits.
-    """
-    number, form, zone = number_of(field), number_form(field, options), zone_of(field, options)
-    separate = _separate_signs(field, options)
-    leading = number.sign in _LEADING
-    plus, minus = _overpunches(zone)
-
-    def encode(values: pa.Array) -> Octets:
-        written = digits_of(values, number, form)
-        # Each byte is a zone and a digit: with the zone F0 of EBCDIC, 5 is F5. The overpunch of the
-        # sign replaces the zone of one digit: -5 ends with D5.
-        encoded = written.digits | np.uint8(zone)
-        at = 0 if leading else number.digits - 1
-        if separate:
-            signs = np.where(written.negative, separate[1], separate[0]).astype(np.uint8)
-            # A separate sign adds a column before or after the digits.
-            encoded = np.insert(encoded, 0 if leading else number.digits, signs, axis=1)
-        elif number.signed:
-            digit = written.digits[:, at]
-            encoded[:, at] = np.where(written.negative, minus[digit], plus[digit])
-        encoded[written.blank] = np.frombuffer(form.blank, np.uint8)
-        return encoded
-
-    return encode
-
-
-def _overpunches(zone: int) -> tuple[Octets, Octets]:
-    if zone == ASCII_ZONE:
-        return np.frombuffer(_ZONED_PLUS, np.uint8), np.frombuffer(_ZONED_MINUS, np.uint8)
-    digits = np.arange(10, dtype=np.uint8)
-    # EBCDIC overpunches: C1 is +1, or the letter A; D1 is -1, or J.
-    return digits | np.uint8(0xC0), digits | np.uint8(0xD0)
-
-
-def _packed_signs(*, signed: bool, strict: bool) -> Longs:
-    """Build a table that maps the last byte of a packed number to its digit, plus MINUS if negative.
-
-    Invalid bytes are mapped to WRONG.
-    """
-    minus = [0xD] if strict else [0xB, 0xD]
-    plus = [0xC, 0xF] if strict else [0xA, 0xC, 0xE, 0xF]
-    # The high nibble is the last digit, the low nibble is the sign.
-    table = np.where(np.isin(_LOW, minus) & signed, _HIGH + MINUS, WRONG)
-    table = np.where(np.isin(_LOW, plus), _HIGH, table)
-    return np.where(_HIGH > 9, WRONG, table)
-
-
-def _most_first(nibbles: int, digits: int) -> int:
-    """Return the largest valid first byte of a packed number.
-
-    If the field has one nibble more than the picture has digits, its first nibble must be 0.
-    """
-    # Example: S9(4) COMP-3 has 3 bytes, that is 5 nibbles and the sign, for 4 digits: 01 23 4C.
-    return 0x0F if nibbles > digits else 0xFF
-
-
-def decode_packed(field: CopybookField, options: ValueOptions) -> Decoder:
-    """Return the decoder of COMP-3, or of COMP-6, which has no sign nibble."""
-    number, form = number_of(field), number_form(field, options)
-    if field.usage is Usage.UNSIGNED_PACKED:
-        most = _most_first(2 * field.size, number.digits)
-        digit_bytes = DigitBytes(_PAIRS, base=100, most_first=most, zone=0)
-    else:
-        # 12 34 5C: two digits per byte, and in the last byte a digit and the sign.
-        digit_bytes = DigitBytes(
-            _PAIRS,
-            base=100,
-            signs=_packed_signs(signed=number.signed, strict=options.strict),
-            sign_at=field.size - 1,
-            sign_base=10,
-            most_first=_most_first(2 * field.size - 1, number.digits),
-            zone=0,
-        )
-    return lambda matrix: decode_digits(form, digit_bytes, matrix)
-
-
-def encode_packed(field: CopybookField, options: ValueOptions) -> Encoder:
-    """Return the encoder of COMP-3 (signs C and D, or F for unsigned) or COMP-6 (no sign)."""
-    number, form = number_of(field), number_form(field, options)
-    plus = _PACKED_PLUS if number.signed else _UNSIGNED
-
-    def encode(values: pa.Array) -> Octets:
-        written = digits_of(values, number, form)
-        nibbles = written.digits
-        if field.usage is Usage.PACKED:
-            signs = np.where(written.negative, _PACKED_MINUS, plus).astype(np.uint8)
-            nibbles = np.column_stack([nibbles, signs])
-        return _pack(nibbles, field.size, written.blank, form.blank)
-
-    return encode
-
-
-def _pack(nibbles: Octets, size: int, blank: Mask, filler: bytes) -> Octets:
-    """Join each pair of nibbles into a byte, right-aligned; ``blank`` rows become ``filler``."""
-    padded = np.zeros((len(nibbles), 2 * size), np.uint8)
-    padded[:, 2 * size - nibbles.shape[1] :] = nibbles
-    # Even columns are the high nibbles, odd columns the low ones: 1 2 3 C becomes 12 3C.
-    packed = padded[:, 0::2] << np.uint8(4) | padded[:, 1::2]
-    packed[blank] = np.frombuffer(filler, np.uint8)
-    return packed

@@ -31,9 +31,9 @@ from trailgate.cobol.values.decimals import (
     digits_of,
     number_form,
     number_of,
-    zone_of,
 )
 from trailgate.cobol.values.kernels import MINUS, WRONG
+from trailgate.cobol.values.zoned import zone_of
 from trailgate.errors import DefinitionError, Where
 
 # A symbol of a picture and its repetition: Z(3), 9, CR

@@ -15,7 +15,8 @@ import numpy as np
 from trailgate.arrays import Mask, Octets
 from trailgate.cobol.copybook.layouts import CopybookField, Usage
 from trailgate.cobol.values.codec import Classify, FaultReason, ValueOptions, page_of
-from trailgate.cobol.values.decimals import could_be_sign, number_of, sign_offset, zone_of
+from trailgate.cobol.values.decimals import number_of
+from trailgate.cobol.values.zoned import could_be_sign, sign_offset, zone_of
 
 _CODES: Final = {why: code for code, why in enumerate(FaultReason)}
 # Usages whose bytes can be wrong for one reason only.
