@@ -10,15 +10,14 @@ error. If unsupported parameters are to be ignored, it is listed instead.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple
 
 from trailgate.definitions.parameter_files import (
     ParameterStatement,
     StatementClause,
-    read_statements,
     split_list,
     unquote,
 )
@@ -32,6 +31,13 @@ from trailgate.expressions.extract_parameters import (
     TRANSACTION_LOG,
 )
 from trailgate.expressions.foreign_parameters import OF_REPLICAT, foreign_reason
+from trailgate.expressions.parameter_remarks import (
+    UNKNOWN_OPTION,
+    ParameterRemark,
+    ParameterRemarks,
+    obey_statements,
+    refusal_error,
+)
 from trailgate.expressions.parser import parse_condition, parse_value
 from trailgate.expressions.selection import ALL, CaptureRules, SelectCondition, TableRule, UserToken
 from trailgate.expressions.values import GetenvValues
@@ -53,7 +59,6 @@ MEGABYTE: Final = 1_000_000
 _PARAMS: Final = re.compile(r"PARAMS\b\s*(\(?)(.*)", re.IGNORECASE | re.DOTALL)
 # The variable and value of SETENV (NLS_LANG = "AMERICAN_AMERICA.AL32UTF8"), for example.
 _SETENV: Final = re.compile(r"\(\s*(\w+)\s*=\s*(.*?)\s*\)", re.DOTALL)
-_UNKNOWN_OPTION: Final = "unknown option"
 
 # Parameters that show what an Extract without VAM does.
 _OTHER_EXTRACTS: Final = {
@@ -105,7 +110,7 @@ def _not_obeyed_in_table(
     reason = REASONS.get(clause.name) or foreign_reason(clause.name, OF_REPLICAT)
     if not reason:
         near = did_you_mean(clause.name, (*CLAUSES, *REASONS, *TABLE_NOTED))
-        reason = f"{_UNKNOWN_OPTION}. {near}".strip()
+        reason = f"{UNKNOWN_OPTION}. {near}".strip()
     draft.refuse(statement, clause.text, reason)
 
 
@@ -221,69 +226,6 @@ OPTIONS: Final = (
 )
 
 
-Draft = TypeVar("Draft")
-
-
-class ParameterRemark(NamedTuple):
-    """A remark on an unsupported parameter or option of a parameter file, and the reason for it."""
-
-    line: int
-    text: str
-    reason: str
-
-
-def remark_of(statement: ParameterStatement, text: str, reason: str) -> ParameterRemark:
-    """Build a remark on ``text``, a part of a statement of a parameter file.
-
-    The remark names the file if the statement is in an included file.
-    """
-    shown = " ".join(text.rstrip("; \t").split())
-    if statement.source:
-        shown += f" ({statement.source})"
-    return ParameterRemark(statement.line, shown, reason)
-
-
-@dataclass(slots=True, kw_only=True)
-class ParameterRemarks:
-    """The remarks on unsupported parameters and options of a parameter file.
-
-    ``unused`` are those without effect here, ``refused`` those that would have an effect.
-    """
-
-    unused: list[ParameterRemark] = field(default_factory=list)
-    refused: list[ParameterRemark] = field(default_factory=list)
-
-    def note(self, statement: ParameterStatement, text: str, reason: str) -> None:
-        """Add a remark on a parameter or option that has no effect."""
-        self.unused.append(remark_of(statement, text, reason))
-
-    def refuse(
-        self, statement: ParameterStatement, text: str, reason: str = _UNKNOWN_OPTION
-    ) -> None:
-        """Add a remark on a parameter or option that is an error, unless ``text`` is empty."""
-        if text:
-            self.refused.append(remark_of(statement, text, reason))
-
-
-def obey_statements(
-    text: str,
-    read: ReadFile | None,
-    draft: Draft,
-    handlers: Mapping[str, Callable[[Draft, ParameterStatement], None]],
-    otherwise: Callable[[Draft, ParameterStatement], None],
-) -> None:
-    """Split a parameter file into statements, and call the handler of each one's keyword.
-
-    ``otherwise`` is called if a keyword has no handler. ``read`` returns the text of an included
-    file. Handlers store the parameters in ``draft``. Raises OptionError with the line.
-    """
-    for statement in read_statements(text, read):
-        try:
-            handlers.get(statement.keyword, otherwise)(draft, statement)
-        except OptionError as error:
-            raise statement.place(error) from None
-
-
 @dataclass(frozen=True, slots=True)
 class ExtractParameters:
     """The parameters of an Extract file, as far as a capture uses them.
@@ -369,24 +311,6 @@ def parse_extract(
     except OptionError as error:
         raise error.with_place(source=source or None) from None
     return replace(draft.parameters, unused=tuple(draft.unused), ignored=tuple(draft.refused))
-
-
-def refusal_error(refused: Sequence[ParameterRemark], effect: str, verb: str) -> OptionError:
-    """Build the error for unsupported parameters of a file: it names the first and counts the rest.
-
-    ``effect`` is the consequence of ignoring them, and ``verb`` the action of the run
-    (``capture``).
-    """
-    first, others = refused[0], len(refused) - 1
-    problem = f"{first.text} is not supported: {first.reason}"
-    more = (
-        f" {others} more in this file {'is' if others == 1 else 'are'} not supported."
-        if others
-        else ""
-    )
-    hint = f"{effect}.{more} Remove it, or {verb} without it: --ignore-unsupported (ignore_unsupported)"
-    keyword = re.split(r"[\s,;(]", first.text, maxsplit=1)[0]
-    return OptionError(problem, where=Where(line=first.line, field=keyword), hint=hint)
 
 
 def _check(draft: _Draft) -> None:
@@ -570,7 +494,7 @@ def _tranlogoptions(draft: _Draft, statement: ParameterStatement) -> None:
         row = TRANSACTION_LOG.get(word.upper())
         if row is None:
             near = did_you_mean(word, TRANSACTION_LOG)
-            draft.refuse(statement, text, f"{_UNKNOWN_OPTION}. {near}".strip())
+            draft.refuse(statement, text, f"{UNKNOWN_OPTION}. {near}".strip())
         elif row.member:
             if len(values) != 1:
                 raise statement.error(f"expected one value of {word}, found {' '.join(values)!r}")

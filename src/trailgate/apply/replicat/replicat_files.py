@@ -39,18 +39,20 @@ from trailgate.expressions.extract_files import (
     OF_EXTRACT,
     OF_LINES,
     OPERATIONS,
-    ParameterRemark,
-    ParameterRemarks,
     column_names,
-    obey_statements,
     read_condition,
     read_variable,
-    refusal_error,
-    remark_of,
     table_pattern,
     with_catalog,
 )
 from trailgate.expressions.foreign_parameters import foreign_reason
+from trailgate.expressions.parameter_remarks import (
+    ParameterRemark,
+    ParameterRemarks,
+    obey_statements,
+    refusal_error,
+    remark_of,
+)
 from trailgate.expressions.parser import parse_value
 from trailgate.expressions.selection import TableRule
 from trailgate.expressions.syntax import Expression
