@@ -266,3 +266,14 @@ def _image(maps: pa.MapArray, table: Table) -> Image:
         except DefinitionError as error:
             raise error.with_place(table=table.name, field=column.name) from None
     return tuple(image)
+
+
+def conform_operations(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Convert rows to all columns of the operations table in their types; missing columns become NULL."""
+    arrays = [
+        batch.column(field.name).cast(field.type)
+        if field.name in batch.schema.names
+        else pa.nulls(batch.num_rows, field.type)
+        for field in OPERATIONS_SCHEMA
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=OPERATIONS_SCHEMA)

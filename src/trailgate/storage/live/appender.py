@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from trailgate.definitions.defgen import complete_table, write_sourcedefs
 from trailgate.errors import DefinitionError, EncodeError, StorageError, TransactionError, Where
 from trailgate.model.changes import ChangeBatch, ChangeBlock
-from trailgate.model.operations_table import from_operations
+from trailgate.model.operations_table import conform_operations, from_operations
 from trailgate.model.tables import Definitions
 from trailgate.options import check_calls
 from trailgate.storage.files.addresses import Address
@@ -29,7 +29,6 @@ from trailgate.storage.live.growing_file import Disk
 from trailgate.storage.live.live_trail import AppendOptions, LiveTrail, Recovery, load_checkpoint
 from trailgate.storage.live.recovery import Recovered, mark_of
 from trailgate.storage.writing.segments import count_fitting
-from trailgate.storage.writing.table_writing import conform_operations
 from trailgate.storage.writing.target import local_prefix, local_trail, tables_of
 from trailgate.storage.writing.transaction_chain import BETWEEN, check_continuation
 from trailgate.trail.writing.writer import EncodedTrail, encode

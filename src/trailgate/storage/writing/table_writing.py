@@ -19,7 +19,7 @@ import pyarrow as pa
 from trailgate.columnar.gather import join_small_batches
 from trailgate.errors import OptionError, StorageError, TrailgateError, Where
 from trailgate.model.changes import OPERATIONS_SCHEMA, ChangeBatch
-from trailgate.model.operations_table import TableSource, from_operations
+from trailgate.model.operations_table import TableSource, conform_operations, from_operations
 from trailgate.model.tables import Definitions
 from trailgate.model.transactions import mask_begins
 from trailgate.storage.files.addresses import Address, absolute
@@ -251,14 +251,3 @@ def publish_parts(target: TrailTarget, parts: Sequence[StagedPart]) -> WriteSumm
         summary = WriteSummary(target.prefix, counts, operations)
         names, _ = publish(target, StagedRun(segments, summary=asdict(summary)))
         return replace(summary, files=names)
-
-
-def conform_operations(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Convert rows to all columns of the operations table in their types; missing columns become NULL."""
-    arrays = [
-        batch.column(field.name).cast(field.type)
-        if field.name in batch.schema.names
-        else pa.nulls(batch.num_rows, field.type)
-        for field in OPERATIONS_SCHEMA
-    ]
-    return pa.RecordBatch.from_arrays(arrays, schema=OPERATIONS_SCHEMA)
