@@ -23,6 +23,7 @@ from trailgate.arrays import Octets
 from trailgate.columnar.compiling import inner, instruction
 
 SPARE: Final = 32  # copies in words may write up to this many bytes after the value
+EVERY: Final = np.uint64(0xFFFFFFFFFFFFFFFF)  # all bits of a word
 
 
 @instruction

@@ -19,7 +19,7 @@ import numpy as np
 
 from trailgate.arrays import Longs, Octets, Offsets
 from trailgate.columnar.compiling import inner, kernel
-from trailgate.columnar.kernels.words import first_mark, load8, spans_equal, string_marks
+from trailgate.columnar.kernels.words import EVERY, first_mark, load8, spans_equal, string_marks
 
 SPARE: Final = (
     64  # zero bytes after the messages, because they are read in blocks of 32 and 8 bytes
@@ -88,7 +88,6 @@ NO_ROOM: Final = -1  # instead of a name's number: the table of names is full
 MANY: Final = -1  # instead of a count of strings: more are distinct than there is room for
 QUOTE: Final = 0x22
 ESCAPE: Final = 0x5C
-EVERY: Final = np.uint64(0xFFFFFFFFFFFFFFFF)  # all bits of a word
 LOWER: Final = np.uint64(0xFFFFFFFF)  # the lower half of a word
 UPPER: Final = np.uint64(32)  # the shift that moves the upper half to the lower one
 # 0.618 (the golden ratio less one) times 2**64. It is odd, and its bits follow no pattern, so a product with it

@@ -22,6 +22,7 @@ from trailgate.columnar.rows import octets
 from trailgate.formats.xml.automaton import KINDS, Automaton
 from trailgate.formats.xml.documents import XmlLimits
 from trailgate.formats.xml.encodings import is_utf8_declaration
+from trailgate.formats.xml.kernels.characters import find_unusual_bytes
 from trailgate.formats.xml.kernels.names import (
     ANCHORS,
     ATTRIBUTE,
@@ -59,7 +60,7 @@ from trailgate.formats.xml.kernels.names import (
     MessageArrays,
     WorkArrays,
 )
-from trailgate.formats.xml.kernels.scan import find_unusual_bytes, scan_xml
+from trailgate.formats.xml.kernels.scan import scan_xml
 from trailgate.formats.xml.matches import AGAIN, PATHS, MatchRecords, RuleMatches
 from trailgate.formats.xml.name_table import MOST, NameTable
 from trailgate.messages.encoding_checks import is_utf8

@@ -1,6 +1,6 @@
-"""Name characters of XML 1.0, first to fourth edition.
+"""Characters of XML 1.0: those allowed in names, first to fourth edition, and bytes that are not plain text.
 
-Expat uses these too; the fifth edition allows more.
+Expat uses the same characters in names; the fifth edition allows more.
 """
 
 from __future__ import annotations
@@ -10,8 +10,10 @@ from typing import Final
 import numpy as np
 
 from trailgate.arrays import Octets
-from trailgate.columnar.compiling import inner
+from trailgate.columnar.compiling import inner, kernel
+from trailgate.columnar.kernels.words import EVERY, control_marks64, high_marks64
 
+WINDOW: Final = 64  # bytes compared at once
 LAST: Final = 0xFFFF  # characters above are not allowed in names
 CONTINUES: Final = 1
 STARTS: Final = 2
@@ -102,3 +104,22 @@ def code_point(text: Octets, at: int) -> tuple[int, int]:
     if first < 0xF0:
         return (first & 15) << 12 | second << 6 | third, 3
     return (first & 7) << 18 | second << 12 | third << 6 | (np.int64(text[at + 3]) & 63), 4
+
+
+@kernel()
+def find_unusual_bytes(text: Octets, start: int, end: int) -> int:
+    """Return 1 if the bytes have control characters forbidden in XML, plus 2 if they are not all ASCII.
+
+    64 more bytes must follow, because the last window is read completely.
+    """
+    controls = high = np.uint64(0)
+    rest = (end - start) % WINDOW
+    for at in range(start, end - rest, WINDOW):
+        controls |= control_marks64(text, at)
+        high |= high_marks64(text, at)
+    if rest:
+        # Ignore the bytes of the last window that are after `end`.
+        within = EVERY >> np.uint64(WINDOW - rest)
+        controls |= control_marks64(text, end - rest) & within
+        high |= high_marks64(text, end - rest) & within
+    return (1 if controls else 0) + (2 if high else 0)

@@ -34,11 +34,7 @@ from trailgate.formats.xml.kernels.names import (
     RuleArrays,
     WorkArrays,
 )
-from trailgate.formats.xml.kernels.scan import (
-    after_end_tag,
-    open_frame,
-    start_tag,
-)
+from trailgate.formats.xml.kernels.scan import after_end_tag, open_frame, start_tag
 from trailgate.formats.xml.kernels.tags import (
     after_blanks,
     after_marked,

@@ -15,7 +15,7 @@ import numpy as np
 
 from trailgate.arrays import Longs, Octets, Offsets, Words
 from trailgate.columnar.compiling import inner, kernel
-from trailgate.columnar.kernels.words import load8
+from trailgate.columnar.kernels.words import EVERY, load8
 from trailgate.formats.xml.kernels.characters import check_name
 
 SPARE: Final = (
@@ -179,7 +179,6 @@ CUT: Final = 2
 OPENED: Final = 3
 NO_NAME: Final = -1
 NO_ROOM: Final = -2
-EVERY: Final = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 
 class NameArrays(NamedTuple):

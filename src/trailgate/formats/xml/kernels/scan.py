@@ -14,7 +14,7 @@ import numpy as np
 
 from trailgate.arrays import Longs, Mask, Octets
 from trailgate.columnar.compiling import inner, kernel
-from trailgate.columnar.kernels.words import control_marks64, high_marks64, load8
+from trailgate.columnar.kernels.words import EVERY, load8
 from trailgate.formats.xml.kernels.choices import choose_state
 from trailgate.formats.xml.kernels.names import (
     BOUND,
@@ -23,7 +23,6 @@ from trailgate.formats.xml.kernels.names import (
     DECODED,
     DEPTH,
     DONE,
-    EVERY,
     FIRST_PIECE,
     FRAME,
     FULL,
@@ -77,26 +76,6 @@ DECLARATION_BEGINS: Final = np.uint64(0x6C6D783F3C)  # "<?xml"
 FIVE: Final = np.uint64(0xFFFFFFFFFF)
 MARK: Final = np.uint64(0xBFBBEF)
 THREE: Final = np.uint64(0xFFFFFF)
-WINDOW: Final = 64
-
-
-@kernel()
-def find_unusual_bytes(text: Octets, start: int, end: int) -> int:
-    """Return 1 if the bytes have control characters forbidden in XML, plus 2 if they are not all ASCII.
-
-    64 more bytes must follow, because the last window is read completely.
-    """
-    controls = high = np.uint64(0)
-    rest = (end - start) % WINDOW
-    for at in range(start, end - rest, WINDOW):
-        controls |= control_marks64(text, at)
-        high |= high_marks64(text, at)
-    if rest:
-        # Ignore the bytes of the last window that are after `end`.
-        within = EVERY >> np.uint64(WINDOW - rest)
-        controls |= control_marks64(text, end - rest) & within
-        high |= high_marks64(text, end - rest) & within
-    return (1 if controls else 0) + (2 if high else 0)
 
 
 @kernel(writes=("names",))
