@@ -221,3 +221,30 @@ def high_bits(data: Octets, size: int) -> int:
     for at in range(size):
         every |= data[at]
     return int(every)
+
+
+@inner
+def copy_wide(body: Octets, at: int, data: Octets, start: int, size: int) -> None:
+    """Copy ``size`` bytes in blocks of 32, which overwrites up to ``SPARE`` bytes after them in ``body``.
+
+    Both arrays must have ``SPARE`` more bytes. The caller must write the overwritten ones
+    afterwards.
+    """
+    move32(body, at, data, start)
+    for done in range(32, size, 32):
+        move32(body, at + done, data, start + done)
+
+
+@inner
+def copy_bytes(body: Octets, at: int, data: Octets, start: int, size: int) -> None:
+    """Copy ``size`` bytes in words of eight, without changing the bytes of ``body`` after them.
+
+    Both arrays must have eight more bytes. Copying short values byte by byte takes twice as long.
+    """
+    full_words = size & ~7
+    for done in range(0, full_words, 8):
+        store8(body, at + done, load8(data, start + done))
+    # With 3 bytes left the mask is 0x0000000000FFFFFF: three bytes of data, five of the body.
+    mask = (np.uint64(1) << np.uint64((size & 7) << 3)) - np.uint64(1)
+    at += full_words
+    store8(body, at, load8(data, start + full_words) & mask | load8(body, at) & ~mask)

@@ -17,7 +17,7 @@ import numpy as np
 
 from trailgate.arrays import Longs, Octets, Offsets, Words
 from trailgate.columnar.compiling import inner, kernel
-from trailgate.columnar.kernels.words import load8, move32, store2, store4, store8
+from trailgate.columnar.kernels.words import store2, store4, store8
 from trailgate.trail.values.codec import NULL
 
 PRESENT, NULL_VALUE, MISSING = 0, 1, 2  # states: a value, NULL, not logged (takes no bytes)
@@ -207,33 +207,6 @@ def find_bad_times(
         if unparted < 0 and width > BETWEEN and data[start + BETWEEN] != BLANK:
             unparted = record
     return unlike, unparted
-
-
-@inner
-def copy_wide(body: Octets, at: int, data: Octets, start: int, size: int) -> None:
-    """Copy ``size`` bytes in blocks of 32, and thus up to ``SPARE`` more bytes.
-
-    Both arrays must have ``SPARE`` more bytes, and the caller must later overwrite those in
-    ``body``.
-    """
-    move32(body, at, data, start)
-    for done in range(32, size, 32):
-        move32(body, at + done, data, start + done)
-
-
-@inner
-def copy_bytes(body: Octets, at: int, data: Octets, start: int, size: int) -> None:
-    """Copy ``size`` bytes in words of eight, without changing the bytes of ``body`` after them.
-
-    Both arrays must have eight more bytes. Copying short values byte by byte takes twice as long.
-    """
-    full_words = size & ~7
-    for done in range(0, full_words, 8):
-        store8(body, at + done, load8(data, start + done))
-    # With 3 bytes left the mask is 0x0000000000FFFFFF: three bytes of data, five of the body.
-    mask = (np.uint64(1) << np.uint64((size & 7) << 3)) - np.uint64(1)
-    at += full_words
-    store8(body, at, load8(data, start + full_words) & mask | load8(body, at) & ~mask)
 
 
 @inner

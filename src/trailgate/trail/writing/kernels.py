@@ -13,10 +13,10 @@ import numpy as np
 
 from trailgate.arrays import Longs, Octets, Offsets
 from trailgate.columnar.compiling import inner, kernel
-from trailgate.columnar.kernels.words import load8, move32, store2, store4, store8
+from trailgate.columnar.kernels.words import copy_bytes, load8, move32, store2, store4, store8
 from trailgate.trail.format.record_layout import PIECE_HEAD, RECORD_HEADS
 from trailgate.trail.format.tokens import DATA, FRAME, NORMAL, RECORD_INFO, TRAILER, ByteOrder
-from trailgate.trail.values.write_kernels import copy_bytes, ordered_half, ordered_word
+from trailgate.trail.values.write_kernels import ordered_half, ordered_word
 
 PIECE_BYTES: Final = 2000  # as in the printed large object, whose shorter piece comes first
 # RecCount has one byte. Assumed: it stays at 255 for a value with more pieces, since each piece states their number.

@@ -13,8 +13,8 @@ import numpy as np
 
 from trailgate.arrays import Longs, Mask, Octets, Offsets
 from trailgate.columnar.compiling import inner, kernel
+from trailgate.columnar.kernels.words import copy_bytes
 from trailgate.trail.format.tokens import FRAME, MAX_BYTES, MAX_NAME, NORMAL
-from trailgate.trail.values.write_kernels import copy_bytes
 from trailgate.trail.writing.kernels import write_frame
 
 USER_TOKEN: Final = -1  # the entry is a user token
