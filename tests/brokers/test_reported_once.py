@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import subprocess
 import threading
@@ -94,7 +95,12 @@ def test_tls_to_a_port_without_it_is_reported(tmp_path: Path, secure: str, plain
     ("scheme", "answer", "text", "hint"),
     [
         ("kafka+ssl", PLAIN, "wrong version number", "The port may not use TLS: try kafka://"),
-        ("kafka+ssl", b"", "PLAINTEXT broker listener", "The port may not use TLS: try kafka://"),
+        (
+            "kafka+ssl",
+            b"",
+            "(?:PLAINTEXT broker listener|SSL_HANDSHAKE).*",  # librdkafka has two texts
+            "The port may not use TLS: try kafka://",
+        ),
         ("kafka", ALERT, "closes the connection", "The port may use TLS: try kafka+ssl://"),
         ("kafka", b"", "closes the connection", "The port may use TLS: try kafka+ssl://"),
     ],
@@ -109,7 +115,7 @@ def test_kafka_on_a_port_with_tls_or_without_is_reported_once(
         with pytest.raises(BrokerError) as sent:
             publish_trail(trail, f"{scheme}://127.0.0.1:{port}/q?patience=2", "json")
 
-    assert line.count(text) == 1
+    assert len(re.findall(text, line)) == 1
     assert line.endswith(hint)
-    assert text in str(sent.value)
+    assert re.search(text, str(sent.value))
     assert str(sent.value).endswith(hint)

@@ -54,9 +54,9 @@ ASK_SECONDS: Final = 5.0  # timeout of a request for offsets
 FETCHED: Final = 1024
 BACKOFF_MS: Final = 5
 LOGGED: Final = 2  # syslog's level "critical": other errors reach _note as well
-# OpenSSL's texts of an answer that is not TLS, and librdkafka's of a port that closes the connection.
+# OpenSSL's texts of an answer that is not TLS, and librdkafka's two texts of a port that closes the connection.
 _NO_TLS: Final = re.compile(r"wrong version number|http request|record layer")
-_CLOSED_TLS: Final = "connecting to a PLAINTEXT broker listener"
+_CLOSED_TLS: Final = re.compile(r"connecting to a PLAINTEXT broker listener|in state SSL_HANDSHAKE")
 _CLOSED: Final = "it closes the connection without an answer"
 _LOG: Final = logging.getLogger("trailgate.brokers")
 
@@ -238,7 +238,7 @@ class ConnectionTrouble:
     def hint(self) -> str:
         """A hint if Kafka's port seems to use TLS and the address does not, or the reverse; else ""."""
         text = self.refusal or self.reason or ""
-        differs = text == _CLOSED or _CLOSED_TLS in text or _NO_TLS.search(text)
+        differs = text == _CLOSED or _CLOSED_TLS.search(text) or _NO_TLS.search(text)
         return tls_hint(self._address) if differs else ""
 
     @property
