@@ -59,7 +59,7 @@ class DumpCharset(Enum):
 
 @dataclass(frozen=True, slots=True)
 class LogdumpSettings:
-    """All settings of a Logdump session, with their defaults (``commands/settings.py`` describes them)."""
+    """All settings of a Logdump session, with their defaults (``logdump/commands/settings.py`` describes them)."""
 
     ghdr: bool = False
     detail: DetailLevel = DetailLevel.OFF
