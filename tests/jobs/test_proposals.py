@@ -14,9 +14,9 @@ import trailgate
 from laws import examples
 from trailgate.cli.main import run
 from trailgate.errors import TrailgateError
-from trailgate.messages.messages import messages_from
 from trailgate.jobs.proposals import proposal
 from trailgate.jobs.proposals.drafts import FILL_IN, date_format, set_up_capture
+from trailgate.messages.messages import messages_from
 
 DELIMITED = """\
 I,GG.ORDERS,2026-01-05 09:00:00,T-1,NULL,1,NULL,"a, b"

@@ -141,9 +141,7 @@ def _check(
     )
 
 
-def _find_unended(
-    raw: RawOperations, followed: FollowedTransactions, marks: UnitMasks
-) -> Mask:
+def _find_unended(raw: RawOperations, followed: FollowedTransactions, marks: UnitMasks) -> Mask:
     """Return a mask of the operations that begin a unit although a transaction is still open.
 
     Only the open transaction, which has no end, is bad; the transaction that begins here is good.
