@@ -289,6 +289,17 @@ def test_a_missing_key_leaves_the_range_open() -> None:
     assert select_rows(parse_condition("@RANGE (1, 2)"), block).undecided.tolist() == [False, True]
 
 
+def test_the_range_of_a_missing_key_is_null_as_text() -> None:
+    block = block_of({"ID": [1, MISSING]})
+
+    first, second = (
+        evaluate_as_text(parse_value(f"@RANGE ({i}, 2)"), block).to_pylist() for i in (1, 2)
+    )
+
+    assert {first[0], second[0]} == {"0", "1"}
+    assert first[1] is second[1] is None
+
+
 def test_a_value_that_a_missing_column_decides_is_missing() -> None:
     block = block_of({"ID": [1, 2, 3], "NAME": ["a", MISSING, None]})
     chosen = evaluate_with_missing(parse_value("@IF (NAME = 'a', 'yes', 'no')"), block)

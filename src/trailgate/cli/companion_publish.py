@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from threading import Event, Thread
 from typing import Final
 
+from trailgate.errors import TrailgateError
 from trailgate.jobs.retries import PATIENCE, Retries
 from trailgate.live.brokers.address import Direction, parse_address
 from trailgate.live.commands.output import LiveOutput
@@ -103,6 +104,10 @@ def publish_beside(
     try:
         yield beside
     except BaseException:
-        beside.finish()
+        try:
+            beside.finish()
+        except TrailgateError as error:
+            # The error of the capture is the one to raise.
+            LOG.warning("publishing has stopped too: %s", error)
         raise
     beside.finish()

@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from trailgate.arrays import Mask
 from trailgate.errors import DefinitionError, OptionError, TrailgateError
@@ -83,8 +84,11 @@ def evaluate_as_text(
 
     The text is NULL if the value is, or if a column that it needs is missing.
     """
-    result = _Scope(block, environment, value.text).value(value.node).text()
-    return pa.repeat(result, len(block)) if isinstance(result, pa.Scalar) else result
+    column = evaluate_with_missing(value, block, environment)
+    # Some functions, such as @RANGE, have a value in rows in which it is not known.
+    missing = column.is_missing(len(block))
+    null = pa.scalar(None, pa.string())
+    return pc.if_else(pa.array(missing), null, column.values) if missing.any() else column.values
 
 
 def evaluate_with_missing(

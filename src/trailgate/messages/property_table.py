@@ -431,7 +431,7 @@ EVENT_PUBLISHING: Final[tuple[PropertyRow, ...]] = (
     _PUBLICATIONS.choice(
         "undecodable",
         "bytes of a value that are not characters of the code page: an error, or the column is missing in this record, "
-        "or U+FFFD for each byte",
+        "or U+FFFD for each byte; always an error in a key",
         "error",
         "missing",
         "replace",

@@ -151,10 +151,13 @@ def test_bytes_that_are_no_characters_spoil_their_value_alone(
     ("word", "values"),
     [("ISRT", ',,"k?","v"'), ("DLET", '"k?","v",,'), ("REPL", '"k?","v","k","w"')],
 )
-def test_a_key_that_cannot_be_read_is_never_missing(word: str, values: str) -> None:
+@pytest.mark.parametrize("policy", ["missing", "replace"])
+def test_a_key_that_cannot_be_read_is_never_missing_or_replaced(
+    policy: str, word: str, values: str
+) -> None:
     body = record(values, word=word).replace(b"?", b"\xff")
 
-    ((_, text),) = refused([body], "undecodable=missing")
+    ((_, text),) = refused([body], f"undecodable={policy}")
 
     assert "not characters of the code page utf-8" in text
     assert "table S.T, field K" in text

@@ -11,7 +11,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import Final
@@ -78,7 +78,7 @@ _SIDES: Final = {
     INSERT: (0, "an insert has a before value"),
     DELETE: (1, "a delete has an after value"),
 }
-_KEY_HINT: Final = "A key column cannot be missing: without it the row cannot be found"
+_KEY_HINT: Final = "A key column cannot be missing or replaced: without it the row cannot be found"
 _FLAG_HINT: Final = "Classic CDC names the first column with malformed data; event_publishing.takeflagged=true accepts such records"
 # IBM, format of delimited messages: PUBBDCOMPAT.
 _FLAGS: Final = (
@@ -100,9 +100,9 @@ _SEGMENTS: Final = (
 class CodePageValues(FieldValues):
     """Copies field values of delimited publications and decodes them from a code page.
 
-    `policy` is the property event_publishing.undecodable. With "missing", `undecodable` describes
-    the fields read by the last call of `columns`: it maps the position of a field to the mask of
-    the rows whose bytes are not in the code page.
+    `policy` is the property event_publishing.undecodable. Unless it is "error", `undecodable`
+    describes the fields read by the last call of `columns`: it maps the position of a field to the
+    mask of the rows whose bytes are not in the code page.
     """
 
     def __init__(
@@ -145,8 +145,8 @@ class CodePageValues(FieldValues):
         """Decode a column of delimited publications from the code page.
 
         Bytes outside the code page raise DecodeError, with the row in `where.record` and the field
-        position in `where.column`, in header fields and with the policy "error". With "replace"
-        they become U+FFFD. With "missing" the rows are recorded in `undecodable`.
+        position in `where.column`, in header fields and with the policy "error". Otherwise the
+        rows are recorded in `undecodable`, and with "replace" such bytes become U+FFFD.
         """
         raw = values.view(pa.binary())
         # In UTF-8, Arrow's cast validates and does not copy.
@@ -163,10 +163,8 @@ class CodePageValues(FieldValues):
         if self.policy == ERROR or in_header:
             where = Where(record=row, column=place, raw=raw[row].as_py())
             raise self.not_characters(where, _HEADER_HINT if in_header else _HINT)
-        if self.policy == REPLACE:
-            return _replace(self.page.name, raw, text, bad)
         self.undecodable[place] = bad
-        return text
+        return _replace(self.page.name, raw, text, bad) if self.policy == REPLACE else text
 
 
 def messages_to_utf8(messages: MessageBatch, page: CodePage) -> MessageBatch:
@@ -403,9 +401,12 @@ class DelimitedPublications(MessageFormat[DelimitedPublicationRecords]):
             given = int(records.fields.count[rows[0]]) - len(HEADER)
             pairing = ColumnPairing.of(self.options.delimited, given // 2)
             assert pairing.before is not None
-            _refuse_keys(
-                MessageRecordGroup(records, table, rows, errors), pairing, values.undecodable
-            )
+            group = MessageRecordGroup(records, table, rows, errors)
+            if values.policy == REPLACE:
+                # A table without a key keeps its rows: equal bytes have equal replacements.
+                _refuse_keys(group, pairing, values.undecodable, table.marked_keys)
+                return before, after
+            _refuse_keys(group, pairing, values.undecodable, table.keys)
             wanted = None if kind == INSERT else pairing.before
             before = tuple(
                 column
@@ -516,12 +517,17 @@ def _refuse_keys(
     group: MessageRecordGroup[DelimitedPublicationRecords],
     pairing: ColumnPairing,
     undecodable: Mapping[int, Mask],
+    before_keys: Collection[int],
 ) -> None:
-    """Add an error to each publication record with an undecodable key: its row cannot be identified."""
+    """Add an error to each publication record with an undecodable key: its row cannot be identified.
+
+    With replaced characters, different keys could become equal. ``before_keys`` are the indexes of
+    the columns that identify a row in a before image.
+    """
     table = group.table
     for place, bad in undecodable.items():
         column = pairing.column_of(place)
-        if column not in (table.keys if place < pairing.after(0) else table.marked_keys):
+        if column not in (before_keys if place < pairing.after(0) else table.marked_keys):
             continue
 
         def error(
