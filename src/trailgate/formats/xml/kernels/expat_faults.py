@@ -306,7 +306,7 @@ def stray_text(text: Octets, at: int, end: int, begun: bool) -> tuple[int, int]:
 
 @inner
 def after_text(text: Octets, at: int, end: int) -> tuple[int, int]:
-    """Find the next tag or reference in an XML element's text.
+    """Check an XML element's text for faults, up to the next tag or reference.
 
     Return its offset and `FINE`, or a fault.
     """
@@ -330,7 +330,7 @@ def after_text(text: Octets, at: int, end: int) -> tuple[int, int]:
 
 @inner
 def after_reference(text: Octets, at: int, end: int) -> tuple[int, int]:
-    """Read an XML entity or character reference, such as `&amp;` or `&#65;`, from the byte after its `&`.
+    """Check an XML reference for faults, such as `&amp;` or `&#65;`, from the byte after its `&`.
 
     Return an offset and a result (see the module docstring).
     """
@@ -353,7 +353,7 @@ def after_reference(text: Octets, at: int, end: int) -> tuple[int, int]:
 
 @inner
 def after_character(text: Octets, at: int, end: int) -> tuple[int, int]:
-    """Read an XML character reference from the byte after `&#`."""
+    """Check an XML character reference for faults, from the byte after `&#`."""
     base = 10
     if at < end and text[at] == 0x78:
         base, at = 16, at + 1
@@ -410,7 +410,7 @@ def reference_fault(text: Octets, at: int, end: int) -> int:
 
 @inner
 def after_special(text: Octets, at: int, end: int, depth: int) -> tuple[int, int]:
-    """Read an XML comment, CDATA section or processing instruction, from its `<`."""
+    """Check an XML comment, CDATA section or processing instruction for faults, from its `<`."""
     if text[at + 1] == QUESTION:
         return after_instruction(text, at + 2, end)
     # `<!--`
@@ -426,7 +426,7 @@ def after_special(text: Octets, at: int, end: int, depth: int) -> tuple[int, int
 
 @inner
 def after_comment(text: Octets, at: int, end: int) -> tuple[int, int]:
-    """Read an XML comment from the byte after `<!--`."""
+    """Check an XML comment for faults, from the byte after `<!--`."""
     while at < end:
         byte = text[at]
         if byte == MINUS:
@@ -446,7 +446,7 @@ def after_comment(text: Octets, at: int, end: int) -> tuple[int, int]:
 
 @inner
 def after_section(text: Octets, at: int, end: int) -> tuple[int, int]:
-    """Read an XML CDATA section from the byte after `<![CDATA[`.
+    """Check an XML CDATA section for faults, from the byte after `<![CDATA[`.
 
     Returns `UNKNOWN` if anything in it is wrong, so that expat decides.
     """
@@ -462,7 +462,7 @@ def after_section(text: Octets, at: int, end: int) -> tuple[int, int]:
 
 @inner
 def after_instruction(text: Octets, at: int, end: int) -> tuple[int, int]:
-    """Read an XML processing instruction from the byte after `<?`.
+    """Check an XML processing instruction for faults, from the byte after `<?`.
 
     Returns `UNKNOWN` if anything in it is wrong, so that expat decides.
     """
@@ -491,7 +491,7 @@ def after_instruction(text: Octets, at: int, end: int) -> tuple[int, int]:
 
 @inner
 def name_end(text: Octets, at: int, end: int) -> int:
-    """Return the end of an XML name with or without a prefix."""
+    """Return the end of an XML name in a malformed message, with or without a prefix."""
     while at < end and (is_in_name(text[at]) or text[at] == COLON):
         at += 1
     return at
@@ -499,7 +499,7 @@ def name_end(text: Octets, at: int, end: int) -> int:
 
 @inner
 def after_end_tag(text: Octets, at: int, end: int) -> tuple[int, int]:
-    """Read an XML end tag from the byte after `</`."""
+    """Check an XML end tag for faults, from the byte after `</`."""
     if at >= end:
         return at, UNCLOSED
     if text[at] >= HIGH:
@@ -518,7 +518,7 @@ def after_end_tag(text: Octets, at: int, end: int) -> tuple[int, int]:
 
 @inner
 def after_name(text: Octets, at: int, end: int) -> tuple[int, int, int]:
-    """Read a name in an XML start tag.
+    """Check a name in an XML start tag for faults.
 
     Return the offset after it, `FINE` or a fault, and the offset of the name's colon or -1.
     """
@@ -547,7 +547,7 @@ def after_name(text: Octets, at: int, end: int) -> tuple[int, int, int]:
 def after_start_tag(
     text: Octets, tag: int, end: int, attributes: Longs
 ) -> tuple[int, int, int, int, int]:
-    """Read an XML start tag from its `<`, which a letter follows.
+    """Check an XML start tag for faults, from its `<`, which a letter follows.
 
     Return the offset after it, `FINE` or a fault, the end of its name, the number of attributes, and whether the
     element is empty.
@@ -592,7 +592,7 @@ def after_start_tag(
 
 @inner
 def after_value(text: Octets, at: int, end: int, attributes: Longs, row: int) -> tuple[int, int]:
-    """Read the equals sign and the value of an XML attribute, from the byte after its name."""
+    """Check the equals sign and the value of an XML attribute for faults, from the byte after its name."""
     while at < end and is_blank(text[at]):
         at += 1
     if at >= end:
@@ -633,7 +633,7 @@ def after_value(text: Octets, at: int, end: int, attributes: Longs, row: int) ->
 def attributes_fault(
     text: Octets, tag: int, name: int, count: int, depth: int, room: FaultRoom, prefixes: int
 ) -> tuple[int, int, int]:
-    """Check the attributes of an XML tag, and the prefixes in it.
+    """Check the attributes of an XML tag for faults, and the prefixes in it.
 
     Return a fault or `FINE`, its offset, and the number of prefixes declared in the tag and in the
     elements around it. `prefixes` is this number before the tag, `name` the end of the tag's name.
