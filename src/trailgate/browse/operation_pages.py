@@ -277,7 +277,7 @@ def _is_of(
 
 
 def _begin(index: TrailIndex, at: TrailPosition) -> ShownOperation | None:
-    """Return the first operation of the transaction at a position, or of the next transaction.
+    """Return the first operation to show on a transaction's page: of the transaction at a position, or of the next one.
 
     The beginning of a trail's first transaction may have been purged. Then its first remaining
     operation is returned.

@@ -58,11 +58,11 @@ class UserToken(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TableRule:
-    """What a TABLE statement selects (or MAP, in a Replicat file), or a pattern of table names.
+    """A TABLE statement, or a MAP statement of a Replicat file. A plain table pattern is one with no options.
 
-    ``pattern`` are the tables, and ``ignored`` the letters of the operations that it excludes.
-    Others are selected if all conditions are true. ``key``, ``columns`` and ``without`` are the
-    columns that KEYCOLS, COLS and COLSEXCEPT name.
+    It applies to the tables that match ``pattern``. Operations whose letter is in ``ignored`` are
+    not selected; others are selected if all conditions are true. ``key``, ``columns`` and
+    ``without`` are the columns that KEYCOLS, COLS and COLSEXCEPT name.
     """
 
     pattern: str

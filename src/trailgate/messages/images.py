@@ -146,7 +146,7 @@ def _changed_rows(before: StateColumn, after: StateColumn, rows: int) -> Mask:
 
 
 def _mask_image(image: Image, kept: list[Mask | None]) -> Image:
-    """Set values of an image to missing: column i keeps its values only in the rows of `kept[i]`.
+    """Leave values of an image out of the trail: column i keeps its values only in the rows of `kept[i]`, and is missing in the others.
 
     If `kept[i]` is None, the column keeps all its values.
     """

@@ -121,7 +121,7 @@ class FrameApplier:
         return call_with_retries(partial(self._apply, batch), Retries())
 
     def _apply(self, batch: ChangeBatch) -> ApplyReport:
-        """Apply a DataFrame's sorted operations to the target as one batch, unless they were applied before."""
+        """Apply a sorted batch of operations, which came from a DataFrame, to the target's tables, unless it was applied before."""
         mapped = resolve_apply_options(self.options)
         source = mapped.source(self.trail)
         with closing(TargetTables(self.to, mapped.options, source, mapped.mapping)) as tables:

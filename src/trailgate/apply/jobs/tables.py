@@ -244,7 +244,7 @@ class TargetTables:
     def done_before(self) -> str:
         """The position of the last committed batch (20 digits), or "" if there is none.
 
-        Tables that have not been used yet need no operations up to there.
+        For a table that was not used yet, operations up to this position are skipped.
         """
         return self._writer.done_before
 

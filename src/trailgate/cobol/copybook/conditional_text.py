@@ -168,7 +168,7 @@ class CompileConstants:
 
 
 def read_constants(text: str) -> tuple[tuple[str, str], ...]:
-    """Parse the option ``constants``: ``NAME=3``, ``NAME='text'``, ``NAME=OFF``, or only ``NAME``.
+    """Parse the option ``constants`` of conditional text: ``NAME=3``, ``NAME='text'``, ``NAME=OFF``, or only ``NAME``.
 
     ``NAME`` without a value is defined, but has no value. Raises ValueError if a name is invalid or
     repeated, or if nothing follows an equals sign.

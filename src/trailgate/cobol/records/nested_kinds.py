@@ -93,7 +93,7 @@ class NestedDecoder(KindsDecoder):
         return self._children[self._numbers[name]]
 
     def has_trees(self, name: str) -> bool:
-        """Return True if the records of this root kind begin trees, because the kind has children."""
+        """Return whether each record of a root kind begins a tree: whether the kind has child kinds."""
         return self._numbers[name] in self._ends
 
     @property

@@ -386,11 +386,11 @@ class MeasuredFields(NamedTuple):
 def measure_fields(
     fields: FieldSpans, first: Longs, columns: Longs, texts: FieldTexts, measured: MeasuredFields
 ) -> int:
-    """Measure the values of some columns of delimited text: write their Arrow offsets, without quotes and escapes.
+    """Measure the values of some columns of delimited text: write the Arrow offsets that they have once quotes and escapes are removed.
 
-    The value of a column in a row is the field first[row] + column. Rows are processed in blocks,
-    each for all columns, so that the offsets of a block's fields stay in cache. Returns the number
-    of nulls, or -1 for a field that does not exist.
+    ``first`` is the number of each row's first field, so column c of a row is the field first[row]
+    + c. Rows are processed in blocks, each for all columns, so that the offsets of a block's fields
+    stay in cache. Returns the number of nulls, or -1 for a field that does not exist.
     """
     # Example: 3 rows and 2 columns. ``offsets`` has 4 items per column, so the second column's begin at 4;
     # ``begins`` has 3 per column, so the second column's begin at 3.

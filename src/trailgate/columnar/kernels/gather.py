@@ -145,7 +145,7 @@ def pair_values(
 def interleave(
     data: Octets, offsets: Offsets, columns: int, kept: Mask, placed: Offsets, out: Octets
 ) -> int:
-    """Copy the values of several string columns row by row. Return the total size, or ``OUTSIDE``.
+    """Gather the values of several string columns into one column, row by row. Return the total size, or ``OUTSIDE``.
 
     ``offsets`` has one column after the other: column c has value c * rows + r in row r. ``kept``
     is empty, or states for each value, row by row, whether it is copied. ``placed`` becomes the

@@ -300,7 +300,7 @@ def write_ordinals(micros: Longs, dates: Octets, clocks: Octets) -> int:
 
 @inner
 def write_time(value: int, marks: Octets, trimmed: bool, out: Octets, to: int) -> int:
-    """Write one time in the form of ``write_times``. Return its size."""
+    """Write the text of one time in the form of ``write_times``. Return its size."""
     # // rounds down, so the rest is positive before 1970 too: -1 microsecond is day -1, and
     # 23:59:59.999999 of it.
     days = value // DAY

@@ -321,7 +321,7 @@ class _Cells:
         return np.concatenate([self.kept, np.frombuffer(bytes(self.made) + bytes(SPARE), np.uint8)])
 
     def add_to(self, cells: RowCells, dropped: Longs) -> RowCells:
-        """Add the cells of large objects to `cells`. The empty cells `dropped` become missing."""
+        """Return `cells` with the cells of large objects added. `dropped` are the indexes of the empty cells that they replace; these become missing."""
         if not self.found:
             return cells
         lengths = cells.after.lengths.copy()

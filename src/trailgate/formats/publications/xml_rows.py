@@ -121,9 +121,11 @@ class RowCells:
 def read_cells(
     text: Octets, records: MatchRecords, operation: Longs, letters: Octets, refuse: Refuse
 ) -> RowCells:
-    """Read the cells of XML publication rows. `letters` is the operation type of each row.
+    """Read the cells of XML publication rows.
 
-    `refuse` is called with bad cells, and a function that returns a cell's problem and hint.
+    `operation` is the row of each cell, and `letters` is the operation type of each row. For bad
+    cells `refuse` is called with two arguments: their numbers, and a function that returns the
+    problem and the hint for one of these numbers.
     """
     count = len(operation)
     values = RecordValueSpans(records)

@@ -122,7 +122,7 @@ class XmlElement:
         return "".join(text for text, _ in self.pieces)
 
     def text(self) -> str | None:
-        """Return the XML element's own text without surrounding blanks, or None if it has no text.
+        """Return the text of an element in a document's tree without surrounding blanks, or None if it has no text.
 
         Blanks in CDATA sections are kept.
         """

@@ -84,7 +84,7 @@ class RuleReader:
     def apply_general_engine(
         self, messages: MessageBatch, numbers: Longs, too_many_names: Iterable[int] = ()
     ) -> tuple[RuleMatches, set[str]]:
-        """Apply the XML rules to some of the messages with the general engine (`matching.py`).
+        """Match the XML rules in the messages that the compiled scanner does not read, with the general engine (`matching.py`).
 
         Returns the matches, and the names of elements and attributes in the documents.
         Raises BadMessagesError, also for the messages in `too_many_names`, which have too many

@@ -275,7 +275,7 @@ class StoringReceiver:
     def _deduplicate(
         self, messages: pa.RecordBatch
     ) -> tuple[pa.RecordBatch, TrailgateError | None]:
-        """Return the received messages with new ids, and the error of the first message with an invalid id.
+        """Return the received messages whose ids are new to the journal, and the error of the first message with an invalid id.
 
         That message and all later messages are not returned. The error is None if all ids are
         valid.

@@ -206,7 +206,7 @@ def _is_published(fields: Mapping[str, Any]) -> IsPublished:
 
 @dataclass(frozen=True, slots=True)
 class FolderState(PublishedState):
-    """The publication's state in a message folder, and its number of files."""
+    """The state of a publication into a message folder. ``files`` is the number of message files written so far."""
 
     files: int = 0
 

@@ -155,7 +155,7 @@ def parse_azure_address(address: str) -> AzurePath:
 
 
 def _check_port(authority: str) -> None:
-    """Raise OptionError if the text after the colon of an Azure host is not a port.
+    """Raise OptionError if the host of an Azure address has an invalid port.
 
     Such a host would crash pyarrow.
     """

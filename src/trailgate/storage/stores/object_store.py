@@ -232,7 +232,7 @@ class MultipartUpload(RawIOBase):
 
 
 class ObjectStore(ABC):
-    """The interface of stores for writing: one bucket. Stores can be pickled.
+    """A bucket of an object store, to read and write its objects. Subclasses implement one store each. Can be pickled.
 
     All methods raise WriteError if the store rejects a request or cannot be reached.
     """

@@ -138,11 +138,12 @@ class ChainedOperations:
 def check_continuation(
     batch: ChangeBatch, last: PreviousOperation | None, number: int = 0
 ) -> ChainedOperations:
-    """Check that the operations of a batch continue the transactions of the operations before it, and return them.
+    """Check that a batch continues the transaction that the operation before it (``last``) left open, and return its operations.
 
-    ``number`` is the number of the first operation, for errors. Raises TransactionError if a
-    transaction begins inside another, continues without having begun, or contains an operation
-    with a different id.
+    The result can be used for further checks. ``number`` is the number of the batch's first
+    operation, for errors; ``last`` is None at the beginning of a part. Raises TransactionError if a
+    transaction begins inside another, continues without having begun, or contains an operation with
+    a different id.
     """
     rows = ChainedOperations(batch, last, number)
     if rows.faults.any():

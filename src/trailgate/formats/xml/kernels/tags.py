@@ -238,7 +238,7 @@ def find_namespace(
 
 @inner
 def is_one_attribute(each: int, attributes: Longs, info: Longs) -> bool:
-    """Return whether an XML attribute's prefix is declared and its name is unique.
+    """Return whether an attribute of an XML tag has no prefix, or a declared one and a name that no attribute before it in the tag has.
 
     Two attributes of a tag must not have the same local name in the same namespace.
     """
