@@ -85,7 +85,7 @@ ONLY_IF_NEEDED = frozenset(
         "pyiceberg",
         "pyspark",
         "starlette",
-        "trailgate.storage.files.accounts",
+        "trailgate.storage.files.store_addresses",
         "trailgate.storage.files.hadoop",
         "uvicorn",
     }

@@ -5,7 +5,12 @@ from __future__ import annotations
 import pytest
 
 from trailgate.errors import OptionError
-from trailgate.storage.files.accounts import EMULATOR, SERVER, google_files, parse_google_address
+from trailgate.storage.files.store_addresses import (
+    EMULATOR,
+    SERVER,
+    google_files,
+    parse_google_address,
+)
 
 
 def test_addresses_name_bucket_key_and_server(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,6 @@ from functools import partial
 from types import MappingProxyType
 from typing import Final
 
-from trailgate.cobol.copybook.constants import Constants, ItemsBefore, evaluate_constant
 from trailgate.cobol.copybook.entries import (
     CONDITION,
     CONSTANT,
@@ -37,6 +36,7 @@ from trailgate.cobol.copybook.layouts import (
     SignPosition,
     Usage,
 )
+from trailgate.cobol.copybook.level_78 import Constants, ItemsBefore, evaluate_constant
 from trailgate.cobol.copybook.pictures import PictureError, parse_picture
 from trailgate.cobol.copybook.source import CopybookToken, CopybookTokenType
 from trailgate.cobol.copybook.sql_types import BYTES, describe_sql_type

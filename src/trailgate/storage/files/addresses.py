@@ -32,10 +32,10 @@ LOCAL: Final = fs.LocalFileSystem()
 # tools, and needs Java for HDFS. The module and function, imported when a store is used.
 OPENED: Final[Mapping[str, str]] = MappingProxyType(
     {
-        "abfs": "accounts:azure_files",
-        "abfss": "accounts:azure_files",
-        "gs": "accounts:google_files",
-        "gcs": "accounts:google_files",
+        "abfs": "store_addresses:azure_files",
+        "abfss": "store_addresses:azure_files",
+        "gs": "store_addresses:google_files",
+        "gcs": "store_addresses:google_files",
         "hdfs": "hadoop:hdfs_files",
     }
 )

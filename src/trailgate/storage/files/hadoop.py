@@ -25,7 +25,7 @@ import pyarrow as pa
 from pyarrow import fs
 
 from trailgate.errors import MissingDependencyError, OptionError
-from trailgate.storage.files.accounts import RefusalTexts, parse_parameters
+from trailgate.storage.files.store_addresses import RefusalTexts, parse_parameters
 
 # The client's errors look as Rust prints them:
 # RPCError("org.apache.hadoop.x.YException", "text\n\tat a.place(...)").
