@@ -35,7 +35,12 @@ import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask, Octets
 from trailgate.columnar.gather import fixed_rows
-from trailgate.columnar.kernels.strings import NO_CHARACTER, NO_ROOM, ONE_BYTE, translate_rows
+from trailgate.columnar.kernels.strings import (
+    NO_CHARACTER,
+    NO_ROOM,
+    ONE_BYTE,
+    translate_rows,
+)
 from trailgate.columnar.kernels.words import SPARE
 from trailgate.columnar.rows import byte_view, flat_rows, mask_as_null, rows_at
 from trailgate.errors import EncodeError, OptionError, Where, did_you_mean

@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 from trailgate.arrays import Longs, Octets
 from trailgate.columnar.gather import NO_NULLS, build_binary_column
 from trailgate.columnar.kernels import dates as date_kernels
-from trailgate.columnar.kernels import strings as text_kernels
+from trailgate.columnar.kernels import written_times as text_kernels
 from trailgate.columnar.kernels.words import SPARE
 from trailgate.columnar.numbers import parse_integers
 from trailgate.columnar.rows import (
