@@ -14,7 +14,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 from received_messages import ListReceiver, received
 from trailgate.errors import OptionError, StorageError, WriteError
 from trailgate.live.files.journal import Journal, JournalOptions
-from trailgate.live.jobs.journal_stream import StoringReceiver
+from trailgate.live.jobs.storing_receiver import StoringReceiver
 from trailgate.live.spark import MESSAGES, JmsOptions, JmsStreamReader
 
 SMALL = JournalOptions(segment_bytes=1)

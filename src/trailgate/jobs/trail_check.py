@@ -55,14 +55,14 @@ from trailgate.trail.record_checks import (
     follow_records,
     inspect_records,
 )
-from trailgate.trail.records.damage import UNFINISHED, describe_unreadable
-from trailgate.trail.records.framing import TrailBytes, find_records_until_damage, wrap_trail_bytes
-from trailgate.trail.records.record import (
-    LONGEST,
-    decode_record,
+from trailgate.trail.records.damage import (
+    UNFINISHED,
+    describe_unreadable,
     detect_record_order,
     find_next_record,
 )
+from trailgate.trail.records.framing import TrailBytes, find_records_until_damage, wrap_trail_bytes
+from trailgate.trail.records.record import LONGEST, decode_record
 from trailgate.trail.records.record_problems import REFUSED
 from trailgate.trail.records.record_view import RecordColumns, view_records
 from trailgate.trail.records.table_metadata import TrailTables

@@ -37,8 +37,9 @@ from trailgate.live.brokers.address import BrokerAddress
 from trailgate.live.files.journal import StoredMessages
 from trailgate.live.files.journal_reader import JournalIndex, JournalRange
 from trailgate.live.jobs.feed import check_journalled, make_receiver
-from trailgate.live.jobs.journal_stream import StoringReceiver, TransactionBoundaries, operations_of
+from trailgate.live.jobs.journal_stream import TransactionBoundaries, operations_of
 from trailgate.live.jobs.source import URL, broker_address
+from trailgate.live.jobs.storing_receiver import StoringReceiver
 from trailgate.messages.metadata import MessageIdRule
 from trailgate.model.shapes import Projection
 from trailgate.options import (

@@ -38,7 +38,7 @@ from trailgate.trail.format.record_types import IO_METADATA
 from trailgate.trail.format.tokens import FRAME, LOGCSN, RECORD, TRAILER, TRANID, ByteOrder
 from trailgate.trail.reading.tokens import find_token
 from trailgate.trail.record_checks import describe_damage
-from trailgate.trail.records.damage import describe_unreadable
+from trailgate.trail.records.damage import describe_unreadable, detect_record_order
 from trailgate.trail.records.framing import (
     RecordSpans,
     Spans,
@@ -49,7 +49,7 @@ from trailgate.trail.records.framing import (
     resync,
     wrap_trail_bytes,
 )
-from trailgate.trail.records.record import TrailRecord, decode_record, detect_record_order
+from trailgate.trail.records.record import TrailRecord, decode_record
 from trailgate.trail.records.record_problems import (
     HEADER_LENGTH,
     NO_HEADER,

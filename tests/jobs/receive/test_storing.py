@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from received_messages import ListReceiver, received
 from trailgate.errors import TrailgateError
 from trailgate.live.files.journal import Journal, JournalOptions
-from trailgate.live.jobs.journal_stream import StoringReceiver
+from trailgate.live.jobs.storing_receiver import StoringReceiver
 from trailgate.messages.metadata import MessageIdRule
 
 SMALL = JournalOptions(segment_bytes=1)

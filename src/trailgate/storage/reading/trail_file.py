@@ -35,7 +35,7 @@ from trailgate.trail.format.file_header import (
 from trailgate.trail.format.record_layout import BY_TABLE, NAME_AT
 from trailgate.trail.format.record_types import IO_DDL, IO_METADATA, read_ddl_statement
 from trailgate.trail.format.tokens import RECORD, ByteOrder
-from trailgate.trail.records.damage import describe_unreadable
+from trailgate.trail.records.damage import describe_unreadable, detect_record_order
 from trailgate.trail.records.framing import (
     find_order,
     find_records,
@@ -43,7 +43,7 @@ from trailgate.trail.records.framing import (
     resync,
     wrap_trail_bytes,
 )
-from trailgate.trail.records.record import TrailRecord, decode_record, detect_record_order
+from trailgate.trail.records.record import TrailRecord, decode_record
 from trailgate.trail.records.record_view import RecordColumns, view_records
 from trailgate.trail.records.table_metadata import (
     METADATA_LEVEL,

@@ -15,9 +15,13 @@ from trailgate.trail.annotation.file_header import detect_header_order, explain_
 from trailgate.trail.annotation.records import explain_record
 from trailgate.trail.format.file_header import ORACLE, decode_header
 from trailgate.trail.format.tokens import RECORD, ByteOrder
-from trailgate.trail.records.damage import describe_unreadable
+from trailgate.trail.records.damage import (
+    describe_unreadable,
+    detect_record_order,
+    find_next_record,
+)
 from trailgate.trail.records.framing import read_record_length
-from trailgate.trail.records.record import LONGEST, Read, detect_record_order, find_next_record
+from trailgate.trail.records.record import LONGEST, Read
 
 WINDOW: Final = 1 << 20  # bytes read at once
 # Bytes to look back: a record begins in their first third, since none is longer than LONGEST.

@@ -1,12 +1,8 @@
-"""Parse one record into a value, encode it to the same bytes, and find the next record after damage.
+"""Parse one record into a value, and encode it to the same bytes.
 
 This is the slow, complete way for single records. Logdump, `trailgate analyze`, checks and readers
 of rare record types use it. Bulk readers parse the headers and columns of many records at once
 (``record_view``).
-
-After damage, reading continues at the next good record: its parts must be valid, and another record
-or the end of the data must follow it. Two records in a row are enough, so little is lost between
-two damaged spots.
 """
 
 from __future__ import annotations
@@ -48,7 +44,7 @@ from trailgate.trail.format.tokens import (
     find_tokens,
     token,
 )
-from trailgate.trail.records.framing import find_order, read_record_length
+from trailgate.trail.records.framing import read_record_length
 
 NO_NODE: Final = 0xFF  # OrigNode of data records
 
@@ -72,7 +68,6 @@ _FIELDS: Final = (
 Read = Callable[[int, int], Octets]
 
 LONGEST: Final = 64 << 10  # no object of a trail is longer: lengths are u16
-SEARCHED: Final = 1 << 20  # bytes searched at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,58 +285,3 @@ def _header(payload: bytes, order: ByteOrder, context: tuple[Octets, int, int]) 
 def _bad(problem: str, raw: Octets, span: tuple[int, int], base: int) -> DecodeError:
     start, end = span
     return DecodeError(problem, where=Where(offset=base + start, raw=raw[start:end].tobytes()))
-
-
-def find_next_record(read: Read, offset: int, size: int, order: ByteOrder) -> int:
-    """Find the next good trail record at or after ``offset``. Returns its offset, or ``size`` if there is none.
-
-    Searches the file in portions, which ``read(offset, length)`` returns.
-    """
-    while offset < size:
-        # Two records more, so that one that begins at the end of the portion and its successor
-        # are complete.
-        data = read(offset, SEARCHED + 2 * LONGEST)
-        if not len(data):
-            break
-        match = find_next_record_in(data, order, SEARCHED)
-        if match >= 0:
-            return offset + match
-        offset += SEARCHED
-    return size
-
-
-def find_next_record_in(data: Octets, order: ByteOrder, stop: int) -> int:
-    """Find the first offset below ``stop`` at which a good trail record begins, or return -1."""
-    last = min(stop, len(data) - 2 * FRAME - 1)
-    if last <= 0:
-        return -1
-    # Candidates are offsets i with data[i] = G, data[i + 4] = H and data[i + 8] = 45 (E).
-    candidates = data[:last] == RECORD
-    candidates &= data[FRAME : FRAME + last] == HEADER
-    candidates &= data[2 * FRAME : 2 * FRAME + last] == INDICATOR
-    return next((at for at in np.flatnonzero(candidates).tolist() if _is_good(data, at, order)), -1)
-
-
-def _is_good(data: Octets, offset: int, order: ByteOrder) -> bool:
-    try:
-        length = read_record_length(data, offset, order)
-        if length is None:
-            return False
-        decode_record(data[offset : offset + length], order=order)
-        if offset + length < len(data):
-            read_record_length(data, offset + length, order)  # raises if no record can follow
-    except DecodeError:
-        return False
-    return True
-
-
-def detect_record_order(read: Read, begin: int, size: int) -> ByteOrder:
-    """Detect a trail's byte order from the first record, or if that is damaged, from the first good one."""
-    try:
-        order_of_first = find_order(read(begin, LONGEST), 0)
-    except DecodeError:
-        order_of_first = None
-    if order_of_first is not None:
-        return order_of_first
-    offsets = {order: find_next_record(read, begin, size, order) for order in ByteOrder}
-    return min(offsets, key=offsets.__getitem__)
