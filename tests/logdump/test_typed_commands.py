@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from logdump.sessions import answers, offsets, opened
+from logdump.sessions import answers, offsets, opened, session_in
 from logdump.trails import TRAILS
 from trailgate.logdump.results import CountResult, FailureResult, NoteResult
 
@@ -81,3 +81,14 @@ def test_a_count_of_0_does_not_move(tmp_path: Path, typed: str, direction: str) 
     assert session.position == before
     assert not offsets(results)
     assert not any(isinstance(result, FailureResult) for result in results)
+
+
+@pytest.mark.parametrize("typed", ["FC 0", "!0", "! -0"])
+@pytest.mark.parametrize("earlier", [(), ("TIME",)])
+def test_no_earlier_command_has_the_number_0(
+    tmp_path: Path, typed: str, earlier: tuple[str, ...]
+) -> None:
+    (*_, failure) = answers(session_in(tmp_path), *earlier, typed)
+
+    assert isinstance(failure, FailureResult)
+    assert "no earlier command has the number" in str(failure.error)
