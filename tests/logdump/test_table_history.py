@@ -10,7 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from logdump.sessions import answers, offsets, opened
-from logdump.trails import BEGIN, LITTLE, MIDDLE, START, columns, joined, little
+from logdump.trails import BEGIN, LITTLE, MIDDLE, START, columns, dml, joined, little
+from trailgate.arrays import CHUNK
+from trailgate.logdump.completion import make_completer
 from trailgate.logdump.results import CountResult, Result, ShownRecord
 from trailgate.model.tables import Column, Table
 from trailgate.trail.format.file_header import FileHeader, encode_header
@@ -134,3 +136,15 @@ def test_count_has_a_table_once_in_a_transaction_that_defines_it_again(folder: P
     assert isinstance(counts, CountResult)
     # a record of table 1 without a beginning, and a transaction of MY.A, MY.B and MY.C
     assert (counts.transactions, counts.files_in_transactions) == (2, 4)
+
+
+def test_the_tab_key_offers_the_tables_that_the_trail_defines(folder: Path) -> None:
+    """They are those in the first chunk, and those that the session has read."""
+    filler = dml(5, columns((0, bytes(60_000)), order=LITTLE), 1, order=LITTLE)
+    late = [filler] * (CHUNK // 60_000 + 1) + [definition("MY.LATE", 3, "L1"), insert(3)]
+    session = opened(folder, RAW + joined(late))
+    complete = make_completer(session)
+
+    assert complete("COUNT FILE my.") == ["MY.A", "MY.B", "MY.C", "MY.ORDERS"]
+    answers(session, "COUNT DETAIL")
+    assert complete("COUNT FILE my.") == ["MY.A", "MY.B", "MY.C", "MY.LATE", "MY.ORDERS"]
