@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from trailgate.errors import BrokerRefusedError
 from trailgate.live.brokers.address import parse_address
 from trailgate.live.brokers.kafka import FETCHED
 from trailgate.messages.messages import HeaderColumns
@@ -122,3 +123,14 @@ def test_headers_are_those_of_their_messages_however_windows_are_cut_and_joined(
         assert list(pickle.loads(pickle.dumps(part))) == wanted[begin:end]
         assert part.values("a").to_pylist() == [one.get("a") for one in wanted[begin:end]]
     assert list(whole[100:300][50:60]) == wanted[150:160]
+
+
+@pytest.mark.parametrize(
+    ("bounds", "held"), [((2, 5), "messages 2 to 4"), ((5, 5), "no messages before 5")]
+)
+def test_messages_that_are_gone_are_an_error(bounds: tuple[int, int], held: str) -> None:
+    receiver = KafkaReceiver(parse_address("kafka://h/t"))
+    receiver._consumer = SimpleNamespace(get_watermark_offsets=lambda *_, **__: bounds)
+
+    with pytest.raises(BrokerRefusedError, match=f"has {held}, but the trail continues at 1"):
+        receiver.open(1)

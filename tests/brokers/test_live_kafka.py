@@ -106,7 +106,7 @@ def test_messages_that_are_gone_are_an_error_and_never_passed_over(
     process.communicate(timeout=PATIENCE)
 
     assert process.returncode == 1
-    assert "the broker has messages 2 to 3, but the trail continues at 1" in place.log.read_text()
+    assert "the broker has messages 2 to 2, but the trail continues at 1" in place.log.read_text()
 
 
 def test_a_topic_with_several_partitions_needs_one_named(kafka: Kafka, place: LivePlace) -> None:

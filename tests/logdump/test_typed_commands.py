@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from logdump.sessions import answers, offsets, opened
+from logdump.sessions import answers, offsets, opened, session_in
 from logdump.trails import TRAILS
 from trailgate.logdump.results import CountResult, FailureResult, NoteResult
 
@@ -64,3 +64,31 @@ def test_a_file_of_another_name_is_counted_when_it_is_named(tmp_path: Path) -> N
     (counts,) = answers(session, "COUNT LOG saved.*")
 
     assert isinstance(counts, CountResult)
+
+
+@pytest.mark.parametrize(
+    "typed",
+    ["SKIP 0", "SKIP 0 FILTER", "N 0", "DUMP 0", "SAVE saved 0 RECORDS", "SAVE saved 0 BYTES"],
+)
+@pytest.mark.parametrize("direction", ["FORWARD", "REVERSE"])
+def test_a_count_of_0_does_not_move(tmp_path: Path, typed: str, direction: str) -> None:
+    session = opened(tmp_path, TRAILS["orders"]())
+    answers(session, "N 3", direction)
+    before = session.position
+
+    results = answers(session, typed)
+
+    assert session.position == before
+    assert not offsets(results)
+    assert not any(isinstance(result, FailureResult) for result in results)
+
+
+@pytest.mark.parametrize("typed", ["FC 0", "!0", "! -0"])
+@pytest.mark.parametrize("earlier", [(), ("TIME",)])
+def test_no_earlier_command_has_the_number_0(
+    tmp_path: Path, typed: str, earlier: tuple[str, ...]
+) -> None:
+    (*_, failure) = answers(session_in(tmp_path), *earlier, typed)
+
+    assert isinstance(failure, FailureResult)
+    assert "no earlier command has the number" in str(failure.error)

@@ -106,7 +106,8 @@ def table_names(session: LogdumpSession) -> list[str]:
     trail = session.trail
     names: set[str] = set()
     try:
-        names |= {table.name for table in trail.tables(trail.header_length).tables.values()}
+        # Reads nothing: definitions at the start of the file are in the chunk below.
+        names |= trail.tables(trail.header_length).table_names
         for chunk in trail.forward(trail.header_length):
             names |= {chunk.names.strings[code] for code in chunk.names.present_codes}
             break

@@ -27,6 +27,7 @@ from pyarrow import fs
 from trailgate.arrays import CHUNK, Longs, Mask, Octets, Structs
 from trailgate.columnar.gather import gather
 from trailgate.errors import DecodeError, TrailgateError, Where
+from trailgate.logdump.table_history import TableHistory
 from trailgate.model.kernels import CONTINUES_NOTHING
 from trailgate.model.transactions import BEFORE, follow
 from trailgate.storage.files.addresses import is_stored, locate, name_of
@@ -57,7 +58,6 @@ from trailgate.trail.records.record_problems import (
     first_problem,
 )
 from trailgate.trail.records.record_view import RecordColumns, find_names, view_records
-from trailgate.trail.records.table_metadata import TrailTables
 from trailgate.trail.records.transactions import ONLY_RECORD, indicator_marks, is_separate
 
 NONE: Final = -1
@@ -210,11 +210,27 @@ class LogdumpChunk:
     def names(self) -> ChunkNames:
         """The table names of the chunk's records."""
         named = find_names(self.source, self.view)
-        by_index = any(isinstance(name, int) for name in named.names)
-        known = self.trail.tables(self.end).tables if by_index else {}
-        # A table whose definition is not in the file is named by its index.
-        strings = named.strings(lambda i: known[i].name if i in known else f"(table {i})")
-        return ChunkNames(named.codes, [text or "" for text in strings])
+        by_index = {name: code for code, name in enumerate(named.names) if isinstance(name, int)}
+        begin = self.source.base + int(self.view.offsets[0]) if len(self) else 0
+        history = self.trail.tables(self.end) if by_index else TableHistory()
+
+        def name_at_begin(index: int) -> str:
+            table = history.table_at(index, begin)
+            # A table whose definition is not in the file is named by its index.
+            return f"(table {index})" if table is None else table.name
+
+        codes = named.codes.copy()
+        strings = [text or "" for text in named.strings(name_at_begin)]
+        # An index that is defined within the chunk has the table's name from there on.
+        for table in history.defined_between(begin, self.end):
+            if table.index in by_index:
+                after = self.view.offsets > table.offset - self.source.base
+                codes[after & (named.codes == by_index[table.index])] = len(strings)
+                strings.append(table.name)
+        # COUNT counts tables by their codes, so a name has only one.
+        code_of = {text: code for code, text in enumerate(dict.fromkeys(strings))}
+        renumbered = np.array([code_of[text] for text in strings], np.int64)
+        return ChunkNames(renumbered[codes], list(code_of))
 
     @cached_property
     def damage(self) -> dict[int, str]:
@@ -284,7 +300,7 @@ class OpenTrail:
     def __init__(self, path: str) -> None:
         self.path = path
         self._reader = TrailFileReader(find_single_file(path))
-        self._tables = TrailTables()
+        self._tables = TableHistory()
         self._tables_until = 0
         self._open_transaction = (-1, UNKNOWN)
 
@@ -452,11 +468,10 @@ class OpenTrail:
             stop = base
         return None
 
-    def tables(self, until: int) -> TrailTables:
+    def tables(self, until: int) -> TableHistory:
         """Return the tables that metadata records before an offset of the open trail define.
 
-        If the session has read further before, later definitions are included too, and replace
-        earlier ones with the same index.
+        If the session has read further before, the history has later definitions too.
         """
         until = min(until, self.size)
         for data, offset, base in self._metadata(self._tables_until, until):
@@ -464,7 +479,7 @@ class OpenTrail:
                 record = decode_record(data, offset, order=self.order, base=base)
             except DecodeError:
                 continue
-            self._tables = self._tables.with_record(record)
+            self._tables.add(record)
         self._tables_until = max(self._tables_until, until)
         return self._tables
 

@@ -66,17 +66,16 @@ def _name(session: LogdumpSession, record: TrailRecord) -> ShownRecord:
     metadata = record.io_type == IO_METADATA
     if index is None and not metadata:
         return ShownRecord(record, name, settings)
-    known = session.trail.tables(record.offset + record.length)
+    tables = session.trail.tables(record.offset + record.length)
     if metadata and record.node in (MetadataType.TABLE, MetadataType.TABLE_REFERENCE):
-        defined = (table for table in known.tables.values() if table.offset == record.offset)
-        return ShownRecord(record, name, settings, table=next(defined, None))
-    table = known.tables.get(-1 if index is None else index)
+        return ShownRecord(record, name, settings, table=tables.defined_at(record.offset))
+    table = None if index is None else tables.table_at(index, record.offset)
     partition = -1 if record.partition_index is None else record.partition_index
     return ShownRecord(
         record,
         name if table is None else table.name,
         settings,
-        partition=known.partitions.get((index or 0, partition)),
+        partition=tables.partition_at((index or 0, partition), record.offset),
     )
 
 

@@ -6,7 +6,9 @@ import json
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 from capture_place import Place
@@ -16,7 +18,9 @@ from received_messages import ListFeed
 from trailgate.errors import DecodeError, StorageError, TrailgateError
 from trailgate.live.jobs import repaired as repairing
 from trailgate.live.jobs.repaired import RepairSummary, capture_repaired
+from trailgate.model.changes import ChangeBatch
 from trailgate.model.tables import Definitions
+from trailgate.model.transactions import mask_begins
 from trailgate.storage.live.appender import TrailAppender
 from trailgate.storage.live.checkpoint import is_live
 from trailgate.storage.live.growing_file import Disk
@@ -100,6 +104,103 @@ def test_some_may_be_repaired_first_and_the_others_later(place: Place) -> None:
     assert repair(place, alone).messages == 1
     assert repair(place, path).messages == 3
     assert [name for name, _ in names(place, "live")][-4:] == ["r2", "1", "r1", "2"]
+
+
+def halves(place: Place) -> list[str]:
+    """Return two files of repaired messages, which share a message."""
+    lines = repaired(place, ALL).read_text().splitlines(keepends=True)
+    paths = [place.folder / f"{name}.jsonl" for name in ("first", "second")]
+    for path, rows in zip(paths, (lines[:3], lines[2:]), strict=True):
+        path.write_text("".join(rows))
+    return [str(path) for path in paths]
+
+
+def repair_all(
+    place: Place, paths: list[str], options: AppendOptions | None = None
+) -> RepairSummary:
+    return capture_repaired(place.capture, paths, str(place.folder / "live"), options or GO.append)
+
+
+ADDED = [("1", "B"), ("r1", "M"), ("2", "E"), ("r2", "W")]
+
+
+def test_a_message_that_is_passed_twice_is_added_once(place: Place) -> None:
+    before = names(place, "live")
+    first, second = halves(place)
+    paths = [first, second, first]
+    summary, again = repair_all(place, paths), repair_all(place, paths)
+
+    assert names(place, "live") == [*before, *ADDED]
+    assert (summary.messages, summary.skipped) == (4, 0)
+    assert (again.messages, again.skipped) == (0, 4)
+
+
+def test_messages_are_added_in_the_order_of_the_feed(place: Place) -> None:
+    before = names(place, "live")
+    repair_all(place, halves(place)[::-1])
+
+    assert names(place, "live") == [*before, *ADDED]
+
+
+def test_a_message_that_is_passed_with_two_contents_is_refused(place: Place) -> None:
+    before = names(place, "live")
+    other = str(repaired(place, ALL).rename(place.folder / "other.jsonl"))
+    path = str(repaired(place, {**ALL, 3: GOOD.format("W", "r3")}))
+    with pytest.raises(DecodeError, match=r"also in .*other.jsonl, line 4, with other") as raised:
+        repair_all(place, [other, path])
+
+    assert (raised.value.where.source, raised.value.where.line) == (path, 4)
+    assert names(place, "live") == before
+    assert repair_all(place, [path]).messages == 4
+    assert repair_all(place, [other, path]).skipped == 4  # the trail has them: either is skipped
+
+
+def interrupted(place: Place, paths: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Capture repaired messages, and be killed after the first transaction was added."""
+
+    class Killed(TrailAppender):
+        def append(self, batch: ChangeBatch, *rest: Any) -> None:
+            first = np.cumsum(mask_begins(batch.tx_indicators())) == 1
+            super().append(batch.where(first), *rest)
+            raise KilledError
+
+    with monkeypatch.context() as patched:
+        patched.setattr(repairing, "TrailAppender", Killed)
+        with pytest.raises(KilledError):
+            repair_all(place, paths)
+    # the trail has the transaction, so it refuses the live capture
+    with pytest.raises(StorageError, match="interrupted"), live(place, ListFeed(SENT, [])):
+        pass
+
+
+def test_the_order_of_a_retry_does_not_matter(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = names(place, "live")
+    paths = halves(place)
+    interrupted(place, paths, monkeypatch)
+    with pytest.raises(StorageError, match="interrupted"):
+        repair_all(place, paths[:1])
+    repair_all(place, [paths[1], *paths[::-1]])
+
+    assert names(place, "live") == [*before, *ADDED]
+
+
+def test_a_run_of_an_earlier_version_is_continued_as_it_was_begun(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = names(place, "live")
+    lines = repaired(place, ALL).read_text().splitlines(keepends=True)
+    path = place.folder / "reordered.jsonl"
+    path.write_text("".join([lines[3], *lines[:3]]))
+    with monkeypatch.context() as patched:
+        patched.setattr(repairing, "_distinct", list)  # they took the messages as they were passed
+        interrupted(place, [str(path)], monkeypatch)
+    with pytest.raises(StorageError, match="interrupted"):
+        repair_all(place, [str(repaired(place, ALL))])
+    repair_all(place, [str(path)])
+
+    assert names(place, "live") == [*before, ADDED[3], *ADDED[:3]]
 
 
 @pytest.mark.parametrize("bad", ["bad", GOOD.format("B", 9), GOOD.format("W", "x" * 61)])

@@ -318,9 +318,8 @@ class KafkaReceiver:
         self.next, self._passed = low if offset is None else offset, 0
         # `high` is the offset of the next message to come, from which a caught-up trail continues.
         if not low <= self.next <= high:
-            problem = (
-                f"the broker has messages {low} to {high}, but the trail continues at {self.next}"
-            )
+            held = f"messages {low} to {high - 1}" if low < high else f"no messages before {high}"
+            problem = f"the broker has {held}, but the trail continues at {self.next}"
             hint = "The broker has removed messages that were not captured, or this is a different topic"
             raise BrokerRefusedError(problem, where=self._where, hint=hint)
         self._place.offset = self.next

@@ -233,7 +233,9 @@ class Journal:
         does not have the message with this number (any more).
         """
         if not self.first <= number <= self.next:
-            problem = f"the journal has messages {self.first} to {self.next}, not {number}"
+            last, before = self.next - 1, f"no messages before {self.next}"
+            held = f"messages {self.first} to {last}" if self.first <= last else before
+            problem = f"message {number} is not in the journal, which has {held}"
             hint = "The journal does not belong to the trail's checkpoint: restore the right one"
             raise StorageError(problem, where=Where(source=str(self.folder)), hint=hint)
         for file, frame in segment_frames(self.folder):

@@ -72,15 +72,15 @@ class _Line:
 def capture_repaired(
     capture: Capture, paths: Iterable[str], prefix: str, options: AppendOptions
 ) -> RepairSummary:
-    """Add the messages of repaired quarantines to their trail.
+    """Add the messages of repaired quarantines to their trail, each once, in the order of the feed.
 
     Raises the error of the first message that is still bad; then nothing is added. Raises
     StorageError if a live capture is using the trail. Also raises it if an interrupted capture has
     left transactions in the trail that the capture must first receive again.
 
     The commit before the additions records a digest of the messages (``pending``), so that a
-    restart after an interruption can check that the same messages are passed, and skip those that
-    the trail already contains.
+    restart after an interruption can check that the same messages are passed, in whichever order,
+    and skip those that the trail already contains.
     """
     lines = [line for path in paths for line in _lines(Path(path))]
     listed = Path(f"{prefix}.repaired")
@@ -90,16 +90,19 @@ def capture_repaired(
         if position is None:
             raise StorageError("nothing was received into this trail", where=Where(source=prefix))
         known = _known(listed, position.repaired)
-        fresh = [line for line in lines if line.position not in known]
-        # the digest recognises the same messages, in the same order, after an interruption
-        digest = hashlib.sha256("".join(line.position for line in fresh).encode()).hexdigest()
+        passed = [line for line in lines if line.position not in known]
+        fresh = _distinct(passed)
+        digest = _digest(fresh)
         if position.pending not in (None, digest):
-            raise interruption_error(prefix)
+            # Earlier versions added the messages as they were passed: continue such a run.
+            fresh = passed
+            if position.pending != _digest(fresh):
+                raise interruption_error(prefix)
         if position.pending is None and recovered.transactions:
             problem = "the trail contains transactions that its source has to send again"
             hint = "Let the capture from the broker run until it has received something"
             raise StorageError(problem, where=Where(source=prefix), hint=hint)
-        skipped = len(lines) - len(fresh)
+        skipped = len(known & {line.position for line in lines})
         if not fresh:
             return RepairSummary(prefix, skipped=skipped)
         batches, notes = _parse(capture, fresh, appender)
@@ -154,6 +157,26 @@ def _lines(path: Path) -> Iterator[_Line]:
         if not (isinstance(position, str) and _POSITION.fullmatch(position)):
             raise DecodeError("the line has no position", where=where, hint=NO_POSITION)
         yield _Line(str(path), number, position, body, headers)
+
+
+def _distinct(passed: Iterable[_Line]) -> list[_Line]:
+    """Return each message once, ordered by position.
+
+    Raises DecodeError if a message is passed with different contents.
+    """
+    lines: dict[str, _Line] = {}
+    for line in passed:
+        first = lines.setdefault(line.position, line)
+        if (first.body, first.headers) != (line.body, line.headers):
+            problem = f"the message at position {line.position} is also in {first.path}, line {first.number}, with other contents"
+            where = Where(source=line.path, line=line.number)
+            raise DecodeError(problem, where=where, hint="Keep only the line that is right")
+    return [lines[position] for position in sorted(lines)]
+
+
+def _digest(lines: Iterable[_Line]) -> str:
+    """Return a digest of the positions of messages, in their order."""
+    return hashlib.sha256("".join(line.position for line in lines).encode()).hexdigest()
 
 
 def _known(listed: Path, size: int) -> frozenset[str]:

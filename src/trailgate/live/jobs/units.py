@@ -13,6 +13,7 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain
+from os import SEEK_END
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, Final, Generic, TypeVar
@@ -57,7 +58,8 @@ class SpillingBuffer(Generic[T]):
     """
 
     def __init__(self, folder: Path, limit: int = HELD_BYTES) -> None:
-        self._folder, self._room, self._stored = folder, limit, 0
+        self._folder, self._limit = folder, limit
+        self._room, self._stored = limit, 0  # bytes left in memory, and values in the file
         self._values: list[T] = []
         self._file: IO[bytes] | None = None
 
@@ -71,6 +73,8 @@ class SpillingBuffer(Generic[T]):
             if self._file is None:
                 self._file = TemporaryFile(dir=self._folder)  # noqa: SIM115  closed with this object
                 weakref.finalize(self, self._file.close)
+            # An iteration that was not finished has left the file at another value.
+            self._file.seek(0, SEEK_END)
             pickle.dump(value, self._file, pickle.HIGHEST_PROTOCOL)
         self._stored += 1
 
@@ -82,9 +86,13 @@ class SpillingBuffer(Generic[T]):
                 yield pickle.load(self._file)  # noqa: S301  nobody else can open the file
 
     def clear(self) -> None:
-        """Remove all values from the spilling buffer."""
+        """Remove all values from the spilling buffer, and free their memory and disk space."""
         self._values.clear()
-        self._stored = 0
+        self._room, self._stored = self._limit, 0
+        if self._file is not None:
+            with convert_write_errors(self._folder):
+                self._file.seek(0)
+                self._file.truncate()
 
 
 AppendedUnits = tuple[ChangeBatch, EncodedTrail | None]

@@ -91,12 +91,12 @@ def skip_records(session: LogdumpSession, arguments: CommandArguments) -> Iterat
     filtered = "FILTER" in plain
     numbers = [word for word in plain if word != "FILTER"]
     wanted = left = read_number(numbers[0]) if numbers else 1
-    for chunk in chunks(session, SMALL):
+    for chunk in chunks(session, SMALL) if wanted else ():
         # Every record has a length above 0: this mask selects all.
         mask = session.filters.mask(chunk) if filtered else chunk.view.lengths > 0
         rows = selected_rows(session, mask)[:left]
         left -= len(rows)
-        if not left and rows:
+        if not left:
             # Called for its effect: it moves the session past the record.
             show_record(session, chunk, rows[-1])
             break

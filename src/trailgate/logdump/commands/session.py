@@ -42,6 +42,7 @@ ENCRYPTION: Final = (
     " trail are shown as bytes"
 )
 BLOCKS: Final = "files are read in chunks of 4 MB; there is no block size to set"
+LISTED: Final = "HISTORY lists them"
 EXACT: Final = "counts per table are always exact; there is no hash table to set or clear"
 _NONSTOP_NAMES: Final = """
     TMFBEFOREIMAGE TMFGETRECADDR NOTMFGETRECADDR TMFIGNORERECCOUNT DATAFILE GGSAUDITREAD
@@ -307,13 +308,15 @@ def _earlier(session: LogdumpSession, text: str) -> str:
     earlier = session.history[:-1]
     sought = text.strip().removeprefix("!")  # !! repeats the last one
     if sought.lstrip("-").isdigit() and sought.isascii():
-        # read_number refuses numbers outside the list, so the index below is valid.
+        # read_number refuses numbers outside the list, except 0: commands count from 1.
         number = read_number(sought, -len(earlier), len(earlier))
+        if not number:
+            raise OptionError(f"no earlier command has the number {sought}", hint=LISTED)
         return earlier[number if number < 0 else number - 1]
     for line in reversed(earlier):
         if line.upper().startswith(sought.upper()) and line[:1] != "!":
             return line
-    raise OptionError("no earlier command matches", hint="HISTORY lists them")
+    raise OptionError("no earlier command matches", hint=LISTED)
 
 
 def end_session(session: LogdumpSession, _arguments: CommandArguments) -> Iterator[Result]:
