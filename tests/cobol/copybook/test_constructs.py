@@ -490,6 +490,23 @@ def test_an_array_without_an_end_has_what_its_counter_counts(tmp_path: Path) -> 
     assert items(counted)[1].repeats == MAX_COLUMNS - 1
 
 
+@pytest.mark.parametrize(
+    ("before", "counter"),
+    [
+        ("  05 A.\n    10 N PIC 9(3).\n  05 B.\n    10 N PIC 9.\n", "N OF A"),
+        ("  05 N PIC 9(3).\n", "N"),  # and the record after it has an N of one digit
+    ],
+)
+def test_an_array_without_an_end_is_limited_by_the_counter_that_it_names(
+    before: str, counter: str
+) -> None:
+    text = f"01 R.\n{before}  05 T PIC X OCCURS UNBOUNDED DEPENDING ON {counter}.\n"
+
+    (layout, _) = read_copybook(text + "01 S.\n  05 N PIC 9.\n")
+
+    assert layout.root.children[-1].repeats == 999
+
+
 # What LENGTH OF shows where GnuCOBOL compiles with -std=default and -std=mf, and IBM's manual.
 SIZES = {
     "S9(2) COMP": (2, 1, 1),
