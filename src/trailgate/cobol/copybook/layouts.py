@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 MAX_COLUMNS: Final = 32_767  # more elements than a record of a trail can name
-# The maximum of an OCCURS UNBOUNDED until the counter's picture is known.
+# The maximum of an OCCURS UNBOUNDED until its counter is known.
 UNBOUNDED: Final = -1
 
 

@@ -90,7 +90,7 @@ def build_layouts(
         if dialect.group_sync:
             inherit_sync(entry)
         counters |= _find_counters(entry)
-    _resolve_unbounded(entries, counters)
+    _resolve_unbounded(entries, counters, dialect)
     return [CopybookLayout(_field(entry, dialect, 0)) for entry in entries]
 
 
@@ -155,10 +155,12 @@ def _is_in(path: tuple[CopybookEntry, ...], qualifiers: tuple[str, ...]) -> bool
     return all(name.upper() in groups for name in qualifiers)
 
 
-def _resolve_unbounded(entries: list[CopybookEntry], counters: Mapping[int, CopybookEntry]) -> None:
+def _resolve_unbounded(
+    entries: list[CopybookEntry], counters: Mapping[int, CopybookEntry], dialect: CobolDialect
+) -> None:
     """Set the maximum of each OCCURS UNBOUNDED.
 
-    It is the largest number that the counter's picture can hold, limited so that the record has at most
+    It is the largest number that the counter can hold, limited so that the record has at most
     ``MAX_COLUMNS`` elements. ``counters`` are those in the records of their OCCURS, by the ``id`` of
     the entry that occurs.
     """
@@ -170,14 +172,27 @@ def _resolve_unbounded(entries: list[CopybookEntry], counters: Mapping[int, Copy
             # Without a counter in its own record, it may be any item of that name.
             same = [one for _, one in items if one.name.upper() == name.upper()]
             possible = same if counter is None else [counter]
-            digits = [one.picture.digits for one in possible if one.picture]
-            if not digits:
+            if not possible:
                 raise item.token.error(f"{item.name} depends on {name}, which does not exist")
             # Elements per occurrence, and how many more columns the record may have.
             leaves = _count_elements(replace(item, occurs=None))
             left = MAX_COLUMNS - _count_elements(record)
-            most = min(10 ** max(digits) - 1, left // leaves)
+            most = min(max(_largest_count(one, dialect) for one in possible), left // leaves)
             item.occurs = replace(item.occurs, most=max(most, item.occurs.least, 1))
+
+
+def _largest_count(counter: CopybookEntry, dialect: CobolDialect) -> int:
+    """Return the largest number that a counter can hold, or ``MAX_COLUMNS`` if it is not a number.
+
+    For example, 999 for PIC 9(3), 127 for BINARY-CHAR and 255 for PIC X COMP-X. Text may be a
+    counter if the option countMap states its counts.
+    """
+    if counter.picture is not None and counter.picture.digits:
+        return int(10**counter.picture.digits) - 1
+    storage = None if counter.children else _storage(counter, dialect)
+    if storage is None or storage.number is None:
+        return MAX_COLUMNS
+    return int(2 ** (8 * storage.size - storage.number.signed)) - 1
 
 
 def _count_elements(entry: CopybookEntry) -> int:
