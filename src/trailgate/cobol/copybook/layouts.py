@@ -188,6 +188,11 @@ class Occurs:
         """
         return self.least if self.least > 1 else 0
 
+    @property
+    def described(self) -> str:
+        """The number of occurrences in words: ``3``, or ``0 to 3 by N``."""
+        return f"{self.least} to {self.most} by {self.counter}" if self.counter else str(self.most)
+
 
 @dataclass(frozen=True, slots=True)
 class CopybookField:
