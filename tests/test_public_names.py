@@ -6,19 +6,19 @@ import inspect
 import subprocess
 import sys
 from collections.abc import Callable
-from enum import Enum
 from importlib import metadata
 from pathlib import Path
-from types import ModuleType
-from typing import Any, get_args, get_type_hints
+from types import FunctionType, ModuleType, NoneType
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import pytest
 
 import trailgate
 from trailgate import errors
+from trailgate.apply.jobs.options import OPTIONS as APPLIED
+from trailgate.apply.jobs.options import ApplyKeywords
 from trailgate.mainframe.jobs.options import OPTIONS as RECORD_OPTIONS
-from trailgate.mainframe.jobs.options import RecordKeywords
-from trailgate.mainframe.jobs.writing import WRITING
+from trailgate.mainframe.jobs.writing import WRITING, WritingKeywords
 from trailgate.options import Options
 from trailgate.storage.reading.options import OPTIONS as TRAIL_OPTIONS
 
@@ -129,14 +129,43 @@ def test_the_keywords_are_the_options_with_their_defaults(
             assert row.value(default) == row.default, row.name
 
 
-def test_the_words_of_a_typed_keyword_are_those_of_its_option() -> None:
-    hints = get_type_hints(RecordKeywords)
-    for row in RECORD_OPTIONS:
-        strings = [text for text in get_args(hints.get(row.name)) if isinstance(text, str)]
-        values = [row.value(text) for text in strings]
-        if isinstance(row.default, Enum):
-            assert {one.value for one in type(row.default)} <= set(strings), row.name
-            assert set(values) == set(type(row.default)), row.name
+def literals(hint: Any) -> set[Any]:
+    """Return the values of all Literals in a type."""
+    if get_origin(hint) is Literal:
+        return set(get_args(hint))
+    return {value for inside in get_args(hint) for value in literals(inside)}
+
+
+@pytest.mark.parametrize(
+    ("typed", "options"),
+    [
+        (WritingKeywords, WRITING),
+        (ApplyKeywords, APPLIED),
+        (trailgate.read_trail, TRAIL_OPTIONS),
+    ],
+)
+def test_the_words_of_a_typed_keyword_are_those_that_its_option_accepts(
+    typed: Any, options: Options
+) -> None:
+    hints, compared = get_type_hints(typed), set()
+    for row in options:
+        if row.name not in hints or not isinstance(row.kind.read, FunctionType):
+            continue
+        # The texts of a ``choice``, without those of a bool.
+        known = inspect.getclosurevars(row.kind.read).nonlocals.get("known", {})
+        words = set(known) - {"true", "false"}
+        if words:
+            assert {word.casefold() for word in literals(hints[row.name])} == words, row.name
+            compared.add(row.name)
+    assert {"binary_sizes", "record_format", "mode", "times"} & compared
+
+
+@pytest.mark.parametrize("keywords", [WritingKeywords, ApplyKeywords])
+def test_a_typed_keyword_without_a_default_may_be_none(keywords: Any) -> None:
+    hints = get_type_hints(keywords)
+    for row in APPLIED if keywords is ApplyKeywords else WRITING:
+        if row.default is None and row.name in hints:
+            assert NoneType in get_args(hints[row.name]), row.name
 
 
 @pytest.mark.parametrize("module", ["trailgate", "trailgate.spark"])

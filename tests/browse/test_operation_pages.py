@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Callable, Iterator
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -16,6 +17,18 @@ from hypothesis import strategies as st
 from browse.trails import hostile_trail, plain_trail
 from raw_trail import inserts, write_files
 from sample_trail import ORDERS, Op, write_trail
+from trail.building import (
+    BIG,
+    INSERT,
+    LARGE,
+    UPDATE,
+    cell,
+    indicators_of,
+    pieces_of,
+    record,
+    split,
+    text,
+)
 from trailgate.browse.filters import OperationFilters
 from trailgate.browse.index import TableTotals, TrailIndex
 from trailgate.browse.operations import OperationSearch, ShownOperation
@@ -26,6 +39,7 @@ from trailgate.model.table_patterns import TablePatterns
 from trailgate.model.tables import Definitions, Table
 from trailgate.storage.files.trail_files import TrailPosition
 from trailgate.storage.reading.trails import read_trail
+from trailgate.trail.format.record_layout import BEFORE_IMAGE
 
 testing = pytest.importorskip("starlette.testclient")
 server = pytest.importorskip("trailgate.browse.server")
@@ -251,6 +265,51 @@ def test_the_after_image_of_an_update_has_the_names_of_its_columns(ask: Ask) -> 
     assert "The operation that begins here" in before
     assert "The operation that this record belongs to" in after
     assert "Column 0 ID" in after
+
+
+def parted_records() -> list[bytes]:
+    """Return an insert in three fragments, and an update with a large object in two pieces after its two images."""
+    key = cell(0, b"\0\0" + (1).to_bytes(8, "big"))
+    long = split(INSERT, key + cell(1, text("in fragments")), 16)
+    large = pieces_of(1, b"in two pieces", 7, BIG)
+    images = [{"io_type": UPDATE, "data": key + cell(1, text("old")), "image": BEFORE_IMAGE}]
+    images += [{"io_type": UPDATE, "data": key + cell(1, text(None))}]
+    parts = [*images, *({"io_type": LARGE, "data": data} for data in large)]
+    return [
+        record(**part, name=ORDERS.name, trans_ind=indicator)
+        for one in (long, parts)
+        for part, indicator in zip(one, indicators_of("W", len(one)), strict=True)
+    ]
+
+
+def test_each_record_of_an_operation_shows_the_operation(tmp_path: Path) -> None:
+    records = parted_records()
+    prefix = write_files(tmp_path / "ot", [records])
+    header = Path(f"{prefix}000000000").stat().st_size - sum(map(len, records))
+    starts = list(accumulate(map(len, records), initial=header))[:-1]
+    with TrailIndex(str(prefix)) as found:
+        found.build()
+        ask = asking(found)
+        pages = [ask(f"bytes?at=0:{start}") for start in starts]
+    begins = [0] * 3 + [3] * 4
+    for row, (page, begin) in enumerate(zip(pages, begins, strict=True)):
+        assert ("The operation that begins here" in page) == (row == begin)
+        assert ("The operation that this record belongs to" in page) == (row != begin)
+        assert f'href="bytes?at=0%3A{starts[begin]}">0:{starts[begin]}' in page
+        assert ("in fragments" if begin == 0 else "in two pieces") in plain(page)
+
+
+@pytest.mark.parametrize("torn", [True, False])
+def test_a_part_whose_change_is_lost_shows_no_operation(tmp_path: Path, torn: bool) -> None:
+    before, parts = inserts([7]), parted_records()[1:]
+    prefix = write_files(tmp_path / "ot", [before, parts] if torn else [[*before, *parts]])
+    data = Path(f"{prefix}{torn:09}").read_bytes()
+    with TrailIndex(str(prefix)) as found:
+        found.build()
+        ask = asking(found)
+        pages = [ask(f"bytes?at={torn:d}:{data.index(one)}") for one in parts]
+
+    assert [("The operation that" in page) for page in pages] == [False] * 2 + [True] * 4
 
 
 def test_damage_is_shown_with_its_bytes_and_the_rest_is_read(tmp_path: Path) -> None:

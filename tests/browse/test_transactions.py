@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from browse.test_operation_pages import Ask, asking, plain
-from raw_trail import abend, inserts, restart_ok, write_files
+from browse.test_operation_pages import Ask, asking, parted_records, plain
+from raw_trail import abend, definition, inserts, restart_ok, write_files
 from sample_trail import NOTES, Op, Transaction, write_trail
 from trailgate.browse import transaction_extent
 from trailgate.browse.filters import OperationFilters
@@ -65,6 +65,19 @@ def test_all_operations_of_a_transaction_are_counted(
         assert f" operations {len(ops):,} duration " in page
         for (table, kind), count in Counter((op.table.name, op.kind) for op in ops).items():
             assert f" {count:,} {KIND[kind]} of {table} " in page
+
+
+def test_the_bytes_of_a_transaction_are_those_of_all_its_records(tmp_path: Path) -> None:
+    parts, alone = parted_records(), inserts([7, 8], tx=2)
+    records = [definition(), *parts, *alone]
+    with TrailIndex(str(write_files(tmp_path / "ot", [records]))) as index:
+        index.build()
+        longest = sorted(index.transactions.by_operations, key=lambda one: one.begin)
+        table = index.tables["MY.ORDERS"]
+
+    sizes = [sum(map(len, one)) for one in (parts[:3], parts[3:], alone)]
+    assert [one.bytes for one in longest] == sizes
+    assert table.bytes == sum(map(len, records))
 
 
 @pytest.mark.parametrize("torn", [False, True])

@@ -19,7 +19,7 @@ from trailgate.browse.filters import OperationFilters
 from trailgate.browse.index import TrailIndex
 from trailgate.browse.operations import OperationSearch, ShownOperation, parse_place
 from trailgate.browse.pages import Query, link_to, place_text
-from trailgate.browse.spans import records_of
+from trailgate.browse.spans import operation_begins, records_of
 from trailgate.errors import OptionError, mask_logins
 from trailgate.storage.files.listing import TrailFile
 from trailgate.storage.files.trail_files import TrailPosition
@@ -40,6 +40,8 @@ _COLUMN: Final = re.compile(r"Column (\d+)")
 SHOWN: Final = 160  # the most characters of a value in the tree
 LINES: Final = 1500  # lines of a dump on a page
 PIECES: Final = 1500  # elements on a page
+# The records of an operation: one or two images, and what continues them.
+_PARTS: Final = (RecordRole.CHANGE, RecordRole.FRAGMENT, RecordRole.LARGE_OBJECT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,26 +302,31 @@ def _text(raw: bytes) -> str:
 
 
 def _operation(index: TrailIndex, position: TrailPosition) -> tuple[ShownOperation, ...]:
-    """Return the operation whose record begins at a position, as a tuple of one or no items.
+    """Return the operation to which the record at a position belongs, as a tuple of one or no items.
 
-    That is the operation's first record, or the after image of an update.
+    The record is the operation's first one, the after image of an update, a fragment, or a piece of
+    a large object.
     """
-    every = OperationFilters()
-    rows = OperationSearch(index, every, position, rows=1).run().rows
-    if not (rows and rows[0].place == position) and _is_change(index, position):
-        # the after image of an update
-        rows = OperationSearch(index, every, position, back=True, rows=1).run().rows
-        return tuple(row for row in rows if isinstance(row, ShownOperation))
-    return tuple(row for row in rows if isinstance(row, ShownOperation) and row.place == position)
+    begin = _begin(index, position)
+    if begin is None:
+        return ()
+    rows = OperationSearch(index, OperationFilters(), begin, rows=1).run().rows
+    return tuple(row for row in rows if isinstance(row, ShownOperation) and row.place == begin)
 
 
-def _is_change(index: TrailIndex, position: TrailPosition) -> bool:
-    """Return whether a change record begins at a position: an operation, or one image of an update."""
+def _begin(index: TrailIndex, position: TrailPosition) -> TrailPosition | None:
+    """Return the position of the first record of the operation to which the record at a position belongs.
+
+    Returns None if the record belongs to no operation, or its operation's first record is lost.
+    """
     with index.lock:
         spans = [span for span in index.spans if span.begin <= position < span.stop]
     for span in spans:
         source, view = records_of(index, span)
-        return bool(
-            np.isin(position.offset - source.base, view.offsets[view.role == RecordRole.CHANGE])
-        )
-    return False
+        begins = operation_begins(view)
+        begins = begins[view.role[begins] == RecordRole.CHANGE]
+        row = int(np.searchsorted(view.offsets, position.offset - source.base))
+        at = int(np.searchsorted(begins, row, "right")) - 1
+        if row < len(view) and view.role[row] in _PARTS and at >= 0:
+            return TrailPosition(span.number, source.base + int(view.offsets[begins[at]]))
+    return None

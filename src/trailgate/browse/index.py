@@ -20,7 +20,7 @@ from typing import Any, Final, Self
 import numpy as np
 import pyarrow as pa
 
-from trailgate.arrays import Longs
+from trailgate.arrays import Longs, byte_mask
 from trailgate.browse.histogram import TimeHistogram, add_each
 from trailgate.browse.kernels import (
     CountedRecords,
@@ -76,6 +76,8 @@ KINDS_OF_TABLE: Final = NO_KIND + 1  # the known operation types, and one for al
 KIND_OF_LETTER: Final = np.full(256, NO_KIND, np.uint8)
 KIND_OF_LETTER[[ord(letter) for letter in KINDS]] = range(NO_KIND)
 _KIND_OF_TYPE: Final = KIND_OF_LETTER[OP_TYPE_OF]
+# By role: whether the record is a part of an operation.
+_IS_PART: Final = byte_mask((RecordRole.CHANGE, RecordRole.FRAGMENT, RecordRole.LARGE_OBJECT))
 
 
 @dataclass(frozen=True, slots=True)
@@ -632,6 +634,7 @@ def _count_chunk(step: CheckedChunk, of_table: Longs, tables: int) -> _Counted:
             table=of_table,
             transaction=followed.number,
         ),
+        _IS_PART,
         int(RecordRole.CHANGE),
         IO_UPDATE,
         EARLIEST,

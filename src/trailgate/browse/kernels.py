@@ -36,8 +36,8 @@ class TableCounts(NamedTuple):
 class TransactionExtents(NamedTuple):
     """The size and the times of each transaction within a chunk: one element per transaction.
 
-    ``bytes`` are those of change records without the before images of updates and without pieces.
-    ``first`` and ``last`` are the times of the first and the last operation.
+    ``bytes`` are those of all records of its operations: images, fragments and pieces of large
+    objects. ``first`` and ``last`` are the times of the first and the last operation.
     """
 
     operations: Longs
@@ -60,6 +60,7 @@ class RecordBins(NamedTuple):
 @kernel(writes=("bins", "tables", "transactions"))
 def count_records(
     records: CountedRecords,
+    is_part: Mask,
     change: int,
     update: int,
     from_time: int,
@@ -73,10 +74,12 @@ def count_records(
     """Count the operations of records: by table and type with sizes and times, and by transaction.
 
     An operation is a record of the role ``change`` that is not the before image of an ``update``.
+    ``is_part`` states for each role whether its records are parts of operations.
 
     Per table: ``kinds`` counts operations by type (``all_kinds`` slots for each table, the last for
     unknown types), ``sizes`` the bytes of all records, and ``earliest`` and ``latest`` the times
-    within the bounds.
+    within the bounds. Per transaction: ``bytes`` are those of the records that are parts of its
+    operations.
 
     ``bins`` gets the type and table of each operation whose time is within the bounds ``from_time``
     and ``to_time``, and -1 for other records.
@@ -86,8 +89,8 @@ def count_records(
     bounds, or -1.
 
     Example: an insert of 100 bytes and the two images of an update of 60 bytes each, all in table 0
-    and transaction 1, are two operations: sizes[0] = 220, operations[1] = 2, and kind = [insert,
-    -1, update].
+    and transaction 1, are two operations: sizes[0] = bytes[1] = 220, operations[1] = 2, and kind =
+    [insert, -1, update].
     """
     role, is_before, io_type, io_time, length, table, transaction = records
     kind, slot = bins
@@ -98,6 +101,8 @@ def count_records(
     for row in range(len(role)):
         table_slot = table[row] if table[row] >= 0 else none
         sizes[table_slot] += length[row]
+        if is_part[role[row]]:
+            lengths_of[transaction[row]] += length[row]
         kind[row] = slot[row] = -1
         if role[row] != change or (is_before[row] and io_type[row] == update):
             continue
@@ -109,7 +114,6 @@ def count_records(
         if operations[number] == 0:
             first[number] = time
         operations[number] += 1
-        lengths_of[number] += length[row]
         last[number] = time
         # Damaged times may be anywhere, so only times within the bounds get a bin
         if from_time <= time <= to_time:

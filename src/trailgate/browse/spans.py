@@ -85,7 +85,7 @@ def read_span(
                 records=part,
             )
         except TrailgateError as error:
-            begins = _begins(part)
+            begins = operation_begins(part)
             if len(begins) > 1 and failures < UNREAD:
                 # Halves begin at an operation's first record: an update's two records must stay
                 # together. The first half is pushed last, so it is decoded next.
@@ -113,7 +113,7 @@ def _parts(
     are not wanted, but change the state of the reader, such as the open transaction. The first
     operations after the position are a separate part, because a page may need no more.
     """
-    begins, cut = _begins(view), 0
+    begins, cut = operation_begins(view), 0
     if place is not None and span.begin < place < span.stop:
         # Example: operations begin at offsets 0, 80, 200 of the span; for a place at 100 the cut is
         # at 200.
@@ -130,7 +130,7 @@ def _parts(
     ]
 
 
-def _begins(view: RecordColumns) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+def operation_begins(view: RecordColumns) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     """Return the rows of a span's records at which an operation may begin.
 
     Excluded are later pieces of a long record, and the after image that follows the before image of

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -488,6 +489,81 @@ def test_an_array_without_an_end_has_what_its_counter_counts(tmp_path: Path) -> 
     assert [len(row["A"]) for row in read.read_all().to_pylist()] == [0, 3, 99]
     counted = text.replace("9(2)", "S9(9) COMP").replace("0 TO UNB", "UNB")
     assert items(counted)[1].repeats == MAX_COLUMNS - 1
+
+
+@pytest.mark.parametrize(
+    ("before", "counter"),
+    [
+        ("  05 A.\n    10 N PIC 9(3).\n  05 B.\n    10 N PIC 9.\n", "N OF A"),
+        ("  05 N PIC 9(3).\n", "N"),  # and the record after it has an N of one digit
+    ],
+)
+def test_an_array_without_an_end_is_limited_by_the_counter_that_it_names(
+    before: str, counter: str
+) -> None:
+    text = f"01 R.\n{before}  05 T PIC X OCCURS UNBOUNDED DEPENDING ON {counter}.\n"
+
+    (layout, _) = read_copybook(text + "01 S.\n  05 N PIC 9.\n")
+
+    assert layout.root.children[-1].repeats == 999
+
+
+@pytest.mark.parametrize(
+    ("counter", "count", "most"),
+    [
+        ("BINARY-CHAR", b"\x02", 127),
+        ("BINARY-CHAR UNSIGNED", b"\x02", 255),
+        ("BINARY-SHORT", b"\x00\x02", 32_766),
+        ("BINARY-LONG", b"\x00\x00\x00\x02", MAX_COLUMNS - 1),
+        ("PIC X COMP-X", b"\x02", 255),
+    ],
+)
+def test_the_counter_of_an_array_without_an_end_may_have_no_digits(
+    tmp_path: Path, counter: str, count: bytes, most: int
+) -> None:
+    text = f"01 R.\n  05 N {counter}.\n  05 T PIC X OCCURS UNBOUNDED DEPENDING ON N.\n"
+    path = tmp_path / "data"
+    path.write_bytes(count + b"ab")
+
+    read = read_records(path, copybook_text=text, record_format="layout", code_page="ascii")
+
+    assert items(text)[1].repeats == most
+    assert [row["T"] for row in read.read_all().to_pylist()] == [["a", "b"]]
+
+
+@pytest.mark.parametrize(
+    ("counter", "reason"),
+    [
+        ("BINARY-DOUBLE", "up to 18 digits, not 19 digits"),
+        ("INDEX", "up to 18 digits, not raw"),
+        ("PIC S9(4)V9", "up to 18 digits, not PIC S9(4)V9"),
+    ],
+)
+def test_a_counter_that_is_not_a_whole_number_is_refused_where_records_are_read(
+    tmp_path: Path, counter: str, reason: str
+) -> None:
+    text = f"01 R.\n  05 N {counter}.\n  05 T PIC X OCCURS UNBOUNDED DEPENDING ON N.\n"
+    path = tmp_path / "data"
+    path.write_bytes(bytes(10))
+
+    with pytest.raises(DefinitionError, match=re.escape(f"a whole number of {reason} (field N)")):
+        read_records(path, copybook_text=text, record_length=10).read_all()
+
+
+def test_counts_of_an_array_without_an_end_may_be_codes(tmp_path: Path) -> None:
+    text = "01 R.\n  05 N PIC X.\n  05 T PIC X OCCURS UNBOUNDED DEPENDING ON N.\n"
+    path = tmp_path / "data"
+    path.write_bytes(b"Aab")
+
+    read = read_records(
+        path,
+        copybook_text=text,
+        count_map={"N": {"A": 2}},
+        record_format="line",
+        code_page="ascii",
+    )
+
+    assert [row["T"] for row in read.read_all().to_pylist()] == [["a", "b"]]
 
 
 # What LENGTH OF shows where GnuCOBOL compiles with -std=default and -std=mf, and IBM's manual.

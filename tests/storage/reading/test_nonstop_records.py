@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from trail.building import BIG, LITTLE, cell, record, text
+from trail.building import BIG, LITTLE, cell, record, split, text
 from trailgate.definitions.defgen import write_sourcedefs
 from trailgate.errors import DecodeError
 from trailgate.jobs.trail_check import check_trail
@@ -175,6 +175,38 @@ def test_what_the_definitions_do_not_fit_is_an_error(
     assert caught.value.where.table == name
     assert "encrypt" not in str(caught.value)
     assert not check_trail(str(tmp_path / "ot")).whole
+
+
+NOTED = Table(
+    "NS.NOTED",
+    (
+        Column("NAME", 0, 10, nullable=False, key=True),
+        Column("AGE", 132, 4, nullable=False),
+        Column("NOTE", 0, 6, nullable=False),
+    ),
+)
+
+
+@pytest.mark.assumed
+@pytest.mark.parametrize("cut", [100, 14])
+@pytest.mark.parametrize(
+    ("io_type", "data"),
+    [
+        (5, b"ALICE     " + bytes(4) + b"\xff\xffnote"),
+        (11, cell(10, bytes(4)) + cell(14, b"\xff\xffnote")),
+    ],
+)
+def test_an_error_in_a_value_states_its_offset_in_the_file(
+    tmp_path: Path, io_type: int, data: bytes, cut: int
+) -> None:
+    named: dict[str, Any] = {"name": NOTED.name, "partition": 0}
+    records = b"".join(record(**part, **named) for part in split(io_type, data, cut))
+
+    with pytest.raises(DecodeError, match="text is not UTF-8") as caught:
+        read(tmp_path, records, tables=Definitions((NOTED,)))
+
+    assert caught.value.where.field == "NOTE"
+    assert caught.value.where.offset == records.index(b"\xff\xff")
 
 
 @pytest.mark.parametrize("io_type", [2, 6, 7, 8, 9, 17, 18, 201, 204, 249, 254])

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 MAX_COLUMNS: Final = 32_767  # more elements than a record of a trail can name
-# The maximum of an OCCURS UNBOUNDED until the counter's picture is known.
+# The maximum of an OCCURS UNBOUNDED until its counter is known.
 UNBOUNDED: Final = -1
 
 
@@ -187,6 +187,11 @@ class Occurs:
         COBOL programs store 0 even if the minimum is 1.
         """
         return self.least if self.least > 1 else 0
+
+    @property
+    def described(self) -> str:
+        """The number of occurrences in words: ``3``, or ``0 to 3 by N``."""
+        return f"{self.least} to {self.most} by {self.counter}" if self.counter else str(self.most)
 
 
 @dataclass(frozen=True, slots=True)

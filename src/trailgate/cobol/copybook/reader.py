@@ -84,21 +84,23 @@ def build_layouts(
     # Items without a record get one around them.
     if entries[0].level not in (RECORD, STAND_ALONE):
         entries = [CopybookEntry(RECORD, name, entries[0].token, children=entries)]
+    counters: dict[int, CopybookEntry] = {}
     for entry in entries:
         inherit_usage(entry)
         if dialect.group_sync:
             inherit_sync(entry)
-        _find_counters(entry)
-    _resolve_unbounded(entries)
+        counters |= _find_counters(entry)
+    _resolve_unbounded(entries, counters, dialect)
     return [CopybookLayout(_field(entry, dialect, 0)) for entry in entries]
 
 
-def _find_counters(record: CopybookEntry) -> None:
-    """Resolve the counter of each OCCURS DEPENDING ON if several items share the counter's name.
+def _find_counters(record: CopybookEntry) -> dict[int, CopybookEntry]:
+    """Resolve the counter of each OCCURS DEPENDING ON, also if several items share the counter's name.
 
     An unqualified name means the item in the innermost group that surrounds the OCCURS and contains
-    exactly one item of that name.
+    exactly one item of that name. Returns the counters, by the ``id`` of the entry that occurs.
     """
+    counters: dict[int, CopybookEntry] = {}
     paths = list(_paths(record, ()))
     index: dict[str, list[tuple[CopybookEntry, ...]]] = {}
     for path in paths:
@@ -129,7 +131,11 @@ def _find_counters(record: CopybookEntry) -> None:
                 hint = "Qualify it by its group: OF GROUP"
                 raise path[-1].token.error(problem, hint)
             groups = tuple(group.name for group in matches[0][1:-1])
+        if named:
+            # A single item of the name is the counter, whatever its qualifiers.
+            counters[id(path[-1])] = (matches or named)[0][-1]
         path[-1].occurs = replace(occurs, groups=groups)
+    return counters
 
 
 def _paths(
@@ -149,24 +155,44 @@ def _is_in(path: tuple[CopybookEntry, ...], qualifiers: tuple[str, ...]) -> bool
     return all(name.upper() in groups for name in qualifiers)
 
 
-def _resolve_unbounded(entries: list[CopybookEntry]) -> None:
+def _resolve_unbounded(
+    entries: list[CopybookEntry], counters: Mapping[int, CopybookEntry], dialect: CobolDialect
+) -> None:
     """Set the maximum of each OCCURS UNBOUNDED.
 
-    It is the largest number that the counter's picture can hold, limited so that the record has at
-    most ``MAX_COLUMNS`` elements.
+    It is the largest number that the counter can hold, limited so that the record has at most
+    ``MAX_COLUMNS`` elements. ``counters`` are those in the records of their OCCURS, by the ``id`` of
+    the entry that occurs.
     """
     items = [(entry, item) for entry in entries for item in entry.walk()]
-    digits = {item.name.upper(): item.picture.digits for _, item in items if item.picture}
     for record, item in items:
         if item.occurs is not None and item.occurs.most == UNBOUNDED:
-            counter = str(item.occurs.counter)
-            if counter.upper() not in digits:
-                raise item.token.error(f"{item.name} depends on {counter}, which does not exist")
+            name = str(item.occurs.counter)
+            counter = counters.get(id(item))
+            # Without a counter in its own record, it may be any item of that name.
+            same = [one for _, one in items if one.name.upper() == name.upper()]
+            possible = same if counter is None else [counter]
+            if not possible:
+                raise item.token.error(f"{item.name} depends on {name}, which does not exist")
             # Elements per occurrence, and how many more columns the record may have.
             leaves = _count_elements(replace(item, occurs=None))
             left = MAX_COLUMNS - _count_elements(record)
-            most = min(10 ** digits[counter.upper()] - 1, left // leaves)
+            most = min(max(_largest_count(one, dialect) for one in possible), left // leaves)
             item.occurs = replace(item.occurs, most=max(most, item.occurs.least, 1))
+
+
+def _largest_count(counter: CopybookEntry, dialect: CobolDialect) -> int:
+    """Return the largest number that a counter can hold, or ``MAX_COLUMNS`` if it is not a number.
+
+    For example, 999 for PIC 9(3), 127 for BINARY-CHAR and 255 for PIC X COMP-X. Text may be a
+    counter if the option countMap states its counts.
+    """
+    if counter.picture is not None and counter.picture.digits:
+        return int(10**counter.picture.digits) - 1
+    storage = None if counter.children else _storage(counter, dialect)
+    if storage is None or storage.number is None:
+        return MAX_COLUMNS
+    return int(2 ** (8 * storage.size - storage.number.signed)) - 1
 
 
 def _count_elements(entry: CopybookEntry) -> int:

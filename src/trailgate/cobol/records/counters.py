@@ -193,7 +193,11 @@ def _counter(field: CopybookField, options: RecordOptions) -> Decoder:
 
         return decode_counts
     if not pa.types.is_int64(decode(np.zeros((0, field.size), np.uint8)).values.type):
-        problem = "the counter of an OCCURS must be a whole number"
+        usage = f"{field.number.digits} digits" if field.number else field.usage.value
+        stated = f"PIC {field.picture}" if field.picture else usage
+        problem = (
+            f"the counter of an OCCURS must be a whole number of up to 18 digits, not {stated}"
+        )
         raise DefinitionError(problem, where=Where(field=field.name))
     return decode
 

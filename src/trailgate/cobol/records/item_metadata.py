@@ -36,7 +36,7 @@ def item_metadata(field: CopybookField, offset: int | None = None) -> dict[str, 
         "usage": field.usage.value,
         "offset": str(offset),
         "length": str(field.size),
-        "occurs": describe_occurs(field),
+        "occurs": field.occurs.described if field.occurs else "",
         "redefines": field.redefines or "",
         "key": "true" if field.key else "",
     }
@@ -46,15 +46,6 @@ def item_metadata(field: CopybookField, offset: int | None = None) -> dict[str, 
     occurs = f", occurs {facts['occurs']}" if field.occurs else ""
     facts["comment"] = f"{picture}{field.usage.value}, offset {offset}, length {field.size}{occurs}"
     return {name: value for name, value in facts.items() if value}
-
-
-def describe_occurs(field: CopybookField) -> str:
-    """Describe the number of occurrences: ``3``, ``0 to 3 by N``, or "" for an item that occurs once."""
-    if field.occurs is None:
-        return ""
-    if field.occurs.counter:
-        return f"{field.occurs.least} to {field.occurs.most} by {field.occurs.counter}"
-    return str(field.occurs.most)
 
 
 def describe_flat(schema: pa.Schema, root: ItemNode) -> pa.Schema:

@@ -247,7 +247,7 @@ def _facts(layout: CopybookLayout, field: CopybookField) -> dict[str, Any]:
         "type": _type(field),
         "offset": field.offset,
         "length": field.size,
-        "occurs": _occurs(field) or None,
+        "occurs": field.occurs.described if field.occurs else None,
         "redefines": field.redefines,
         "key": field.key,
     }
@@ -312,17 +312,9 @@ def _type(field: CopybookField) -> str:
     return f"{field.usage.value}{form}{signed}"
 
 
-def _occurs(field: CopybookField) -> str:
-    if field.occurs is None:
-        return ""
-    if field.occurs.counter:
-        return f"{field.occurs.least} to {field.occurs.most} by {field.occurs.counter}"
-    return str(field.occurs.most)
-
-
 def _remarks(field: CopybookField) -> Iterator[str]:
     if field.occurs is not None:
-        yield f"occurs {_occurs(field)}"
+        yield f"occurs {field.occurs.described}"
     if field.number is not None and field.number.sign not in (
         SignPosition.NONE,
         SignPosition.TRAILING,

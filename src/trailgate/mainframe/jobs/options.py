@@ -269,7 +269,7 @@ class CopybookKeywords(TypedDict, total=False):
     record: str | None
     kinds: str | Mapping[str, Mapping[str, str | None]] | None
     columns: str | Iterable[str] | None
-    shape: Literal["tree", "flat"]
+    shape: Literal["tree", "flat"] | None
     depending: Literal["real", "most"]
     errors: Literal["stop", "column"]
     raw: bool
@@ -284,10 +284,10 @@ class CopybookKeywords(TypedDict, total=False):
     integers: Literal["int64", "decimal", "text"]
     numbers: Literal["value", "text"]
     binary: Literal["big", "little"]
-    native: Literal["big", "little"]
+    native: Literal["big", "little"] | None
     national: Literal["big", "little"]
-    binary_sizes: Literal["ibm", "smallest"]
-    floats: Literal["ibm", "ieee"]
+    binary_sizes: Literal["ibm", "powers", "smallest"] | None
+    floats: Literal["ibm", "ieee"] | None
     signs: Literal["strict", "lenient"]
     compiler: Literal["ibm", "micro-focus", "gnucobol", "fujitsu"] | None
     decimal_comma: bool
@@ -324,12 +324,18 @@ class RecordKeywords(CopybookKeywords, total=False):
         "FA",
         "FM",
         "FS",
+        "FSA",
+        "FSM",
         "FBA",
         "FBM",
         "FBS",
+        "FBSA",
+        "FBSM",
         "VA",
         "VM",
         "VS",
+        "VSA",
+        "VSM",
         "VBA",
         "VBM",
         "VBSA",

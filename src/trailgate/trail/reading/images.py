@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import accumulate
 from types import MappingProxyType
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -232,6 +232,14 @@ _WIDTHS: Final[Mapping[tuple[TypeFamily, bool], Callable[[Column], int]]] = Mapp
 )
 
 
+class _Cell(NamedTuple):
+    """A value of a NonStop record: the number of its column, its bytes, and their offset."""
+
+    column: int
+    value: bytes
+    offset: int
+
+
 @dataclass(frozen=True, slots=True)
 class _Fields:
     """The fixed-width columns of a table: the width of each, and its offset in a record."""
@@ -258,8 +266,9 @@ def rewrite_as_column_lists(
     Raises DecodeError if the table's columns do not fit the data.
     """
     fields = _fields_of(table)
-    parts = []
-    for row in rows.tolist():
+    cells: list[_Cell] = []
+    sizes = np.zeros(len(rows), np.int64)
+    for at, row in enumerate(rows.tolist()):
         span = (int(areas.starts[row]), int(areas.ends[row]))
         if fields is None:
             problem = "the data are not a list of columns, and the widths of the table's columns are not known"
@@ -269,12 +278,27 @@ def rewrite_as_column_lists(
             if LAYOUT_OF[io_types[row]] == DataLayout.WHOLE
             else _rewrite_by_offset
         )
-        parts.append(read(source, name, fields, span))
-    sizes = np.array([len(part) for part in parts], np.int64)
-    source, new_starts = source.append(b"".join(parts), sizes, areas.starts[rows])
+        found = read(source, name, fields, span)
+        sizes[at] = sum(CELL_HEAD + INDICATOR_BYTES + len(cell.value) for cell in found)
+        cells += found
+    ends_of_lists = len(source.data) + np.cumsum(sizes)
+    source = _append_cells(source, cells)
     starts, ends = areas.starts.copy(), areas.ends.copy()
-    starts[rows], ends[rows] = new_starts, new_starts + sizes
+    starts[rows], ends[rows] = ends_of_lists - sizes, ends_of_lists
     return source, replace(areas, starts=starts, ends=ends)
+
+
+def _append_cells(source: TrailBytes, cells: list[_Cell]) -> TrailBytes:
+    """Append values to the bytes, each after its column, its length and a null indicator of zeros.
+
+    An error about any of these has the offset of the value in the record.
+    """
+    number, no_null = source.order.raw, bytes(INDICATOR_BYTES)
+    heads = [number(one.column, 2) + number(len(one.value) + INDICATOR_BYTES, 2) for one in cells]
+    raw = b"".join(head + no_null + one.value for head, one in zip(heads, cells, strict=True))
+    runs = [(CELL_HEAD, INDICATOR_BYTES, len(one.value)) for one in cells]
+    origins = np.repeat(np.array([one.offset for one in cells], np.int64), 3)
+    return source.append(raw, np.array(runs, np.int64).ravel(), origins)
 
 
 def _fields_of(table: Table | None) -> _Fields | None:
@@ -290,25 +314,25 @@ def _fields_of(table: Table | None) -> _Fields | None:
 
 def _rewrite_full_image(
     source: TrailBytes, name: str, fields: _Fields, span: tuple[int, int]
-) -> bytes:
-    """Rewrite the full image of one NonStop record (all values, one after another) as a list of columns."""
+) -> list[_Cell]:
+    """Return the values of the full image of one NonStop record: all values, one after another."""
     start, end = span
     if end - start != fields.total:
         problem = f"a full record image has {end - start} bytes, the table's columns {fields.total}"
         raise source.error(problem, span, table=name, hint=HINT)
     # Example: columns of 4 and 2 bytes: the image 31 32 33 34 41 42 becomes the cells 0 (31 32 33 34)
-    # and 1 (41 42), each after its column, its length and a null indicator of zeros.
+    # and 1 (41 42).
     raw = source.data[start:end].tobytes()
-    return b"".join(
-        _cell(source, index, raw[at : at + width])
+    return [
+        _Cell(index, raw[at : at + width], start + at)
         for index, (at, width) in enumerate(zip(fields.starts, fields.widths, strict=True))
-    )
+    ]
 
 
 def _rewrite_by_offset(
     source: TrailBytes, name: str, fields: _Fields, span: tuple[int, int]
-) -> bytes:
-    """Rewrite the compressed Enscribe image of one record (offset, length, value) as a list of columns."""
+) -> list[_Cell]:
+    """Return the values of the compressed Enscribe image of one record: offset, length and value of each."""
     # Example: with columns of 4, 2 and 2 bytes, 00 04 00 02 41 42 is the value "AB" of column 1,
     # whose offset is 4.
     offset, end = span
@@ -324,11 +348,7 @@ def _rewrite_by_offset(
         if index is None or fields.widths[index] != stop - offset - CELL_HEAD:
             problem = f"no column begins at offset {number(head[:2])} with {number(head[2:])} bytes"
             raise source.error(problem, (offset, stop), table=name, hint=HINT)
-        cells.append(_cell(source, index, source.data[offset + CELL_HEAD : stop].tobytes()))
+        value = offset + CELL_HEAD
+        cells.append(_Cell(index, source.data[value:stop].tobytes(), value))
         offset = stop
-    return b"".join(cells)
-
-
-def _cell(source: TrailBytes, index: int, value: bytes) -> bytes:
-    raw = source.order.raw
-    return raw(index, 2) + raw(len(value) + INDICATOR_BYTES, 2) + bytes(INDICATOR_BYTES) + value
+    return cells

@@ -201,7 +201,8 @@ class CopyOrigins:
     Values that are split over several records (fragments, large objects) are joined at the end of
     their batch, so that everything else can read them like other bytes. ``starts`` are the offsets
     of the copies, ascending, and ``origins`` the offsets from which they were copied. With starts
-    [1000, 1010] and origins [20, 95], byte 1003 was copied from 23 and byte 1012 from 97.
+    [1000, 1010] and origins [20, 95], byte 1003 was copied from 23 and byte 1012 from 97. An origin
+    may be a copy itself, but always an earlier one.
     """
 
     starts: Longs
@@ -209,11 +210,11 @@ class CopyOrigins:
 
     def original_offset(self, offset: int) -> int:
         """Convert an offset of copied trail bytes to the offset of the bytes that were copied. Other offsets are unchanged."""
-        # The last run that begins at or before the offset.
-        run = int(np.searchsorted(self.starts, offset, "right")) - 1
-        if run < 0:  # before all runs: part of the original data
-            return offset
-        return int(self.origins[run]) + offset - int(self.starts[run])
+        # The last run that begins at or before the offset. Joined fragments may be rewritten, so
+        # what they were copied from may be copied bytes as well. Before all runs are the original data.
+        while (run := int(np.searchsorted(self.starts, offset, "right")) - 1) >= 0:
+            offset = int(self.origins[run]) + offset - int(self.starts[run])
+        return offset
 
     def append(self, other: CopyOrigins) -> CopyOrigins:
         """Return the origins of these copies followed by those of ``other``, whose copies come later."""
@@ -256,20 +257,17 @@ class TrailBytes:
         where = Where(offset=self.base + self.origins.original_offset(start), table=table, raw=raw)
         return DecodeError(problem, where=where, hint=hint)
 
-    def append(self, raw: bytes, sizes: Longs, origins: Longs) -> tuple[TrailBytes, Longs]:
-        """Append new values to the bytes of a trail's portion.
+    def append(self, raw: bytes, sizes: Longs, origins: Longs) -> TrailBytes:
+        """Append new bytes to the bytes of a trail's portion. Returns the extended bytes.
 
-        Returns the extended bytes and the offset of each appended value.
-
-        ``sizes`` are the sizes of the values in ``raw``, and ``origins`` the offsets of the data
-        that they were built from.
+        ``sizes`` are the sizes of the runs in ``raw``, and ``origins`` the offsets of the data that
+        they were built from.
         """
         # Example: runs of 3 and 2 bytes after 10 bytes: ends = 13 15, starts = 10 13.
-        ends = len(self.data) + np.cumsum(sizes)
-        starts = ends - sizes
+        starts = len(self.data) + np.cumsum(sizes) - sizes
         data = np.concatenate([self.data, np.frombuffer(raw + bytes(SPARE), np.uint8)])
         known = self.origins.append(CopyOrigins(starts, origins))
-        return replace(self, buffer=pa.py_buffer(data), data=data, origins=known), starts
+        return replace(self, buffer=pa.py_buffer(data), data=data, origins=known)
 
     def part(self, start: int, end: int) -> TrailBytes:
         """Return the bytes [start, end) of the portion as a separate portion."""
