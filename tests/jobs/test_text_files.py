@@ -11,6 +11,7 @@ import pytest
 from sample_trail import Op, write_trail
 from trailgate import TrailgateError, apply_trail, read_records
 from trailgate.jobs.capture.loading import load_capture
+from trailgate.storage.files.addresses import read_source
 
 COPYBOOK: Final = "       01  R.\n           05 A PIC X(4).\n"
 PROPERTIES: Final = "# A capture\nparser.type=json\njson.sourcedefs = a.def\n"
@@ -68,6 +69,14 @@ def test_another_encoding_is_named(
         TrailgateError, match=rf"is {name}, not UTF-8 \(.*file\)\. Save it as UTF-8"
     ):
         read(path)
+
+
+@pytest.mark.parametrize("text", ["注文=倉庫.注文\n", "ПОЛЕ:Ж=ЗАКАЗЫ\n", "Ä:Ö=Ü"])
+def test_utf_8_without_blanks_is_not_ebcdic(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_text(text, "utf-8")
+
+    assert read_source(path) == text
 
 
 @pytest.mark.parametrize("kind", ["copybook", "parameter file of Replicat"])

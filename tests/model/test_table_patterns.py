@@ -40,7 +40,9 @@ def test_a_pattern_of_many_wildcards_is_fast_on_a_long_name(end: str) -> None:
 def test_an_exact_name_fits_itself_alone(name: str) -> None:
     exact = TablePatterns.exactly(name)
 
-    assert exact.fits(name)
-    assert exact.fits(name.lower())
-    assert not exact.fits("HR.AXB")
-    assert not exact.fits(f"{name}2")
+    for fits_name in (exact.fits, exact.fits_end):
+        assert fits_name(name)
+        assert fits_name(name.lower())
+        assert not fits_name("HR.AXB")
+        assert not fits_name(f"{name}2")
+        assert not fits_name(f"CAT.{name}")

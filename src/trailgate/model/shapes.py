@@ -50,18 +50,23 @@ _NO_NAME: Final = pa.array([], pa.string())
 def convert_to_definition(batch: ChangeBatch, table: Table) -> ChangeBatch:
     """Return the changes of one table, with the columns of the definition ``table``.
 
-    Blocks of other tables are removed, but ``rows`` and the ``order`` of the other changes stay. If
-    the trail's own definition lacks a column, the column is missing in its changes.
+    Changes of other tables are removed. If the trail's own definition lacks a column, the column is
+    missing in its changes.
 
     Raises DefinitionError if a change has a column that is not in the definition, or a column of
     another type, because the rows of a typed shape have one schema.
     """
+    of_table = np.zeros(batch.rows, np.bool_)
+    for block in batch.blocks:
+        if block.table.name.casefold() == table.name.casefold():
+            of_table[block.order] = True
+    chosen = batch.where(of_table)
     blocks = [
         block if block.table.columns == table.columns else _move(block, table)
-        for block in batch.blocks
-        if block.table.name.casefold() == table.name.casefold()
+        for block in chosen.blocks
+        if len(block)
     ]
-    return ChangeBatch(blocks, batch.rows)
+    return ChangeBatch(blocks, chosen.rows)
 
 
 def _move(block: ChangeBlock, table: Table) -> ChangeBlock:

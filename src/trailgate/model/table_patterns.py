@@ -129,8 +129,10 @@ class TablePatterns:
     def fits_end(self, name: str) -> bool:
         """Return whether a table pattern matches a name's last parts, as ``HR.*`` does ``CAT.HR.JOBS``.
 
-        So a pattern may omit the catalog. A literal name never matches.
+        So a pattern may omit the catalog. A literal name must match the whole name.
         """
+        if self.name is not None:
+            return self.fits(name)
         return any(_fits(pattern, name, all_parts=False) for pattern in self.patterns)
 
 

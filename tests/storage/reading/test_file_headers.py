@@ -13,17 +13,28 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from damaged_trails import ONLY, by_index, change, metadata
 from laws import examples, sampled
-from sample_trail import Op, write_trail
-from trailgate.cli.main import main
-from trailgate.errors import TrailgateError
+from sample_trail import NOTES, Op, write_trail
+from trailgate.cli.main import main, run
+from trailgate.errors import DefinitionError, TrailgateError, TruncatedError
 from trailgate.jobs.trail_check import check_trail
+from trailgate.model.positions import long_position
 from trailgate.storage.files.listing import TrailFile
 from trailgate.storage.files.trail_files import find_trail
 from trailgate.storage.reading.splits import NoticeLog
-from trailgate.storage.reading.trail_file import TrailFileReader, list_defined_tables
+from trailgate.storage.reading.trail_definitions import TrailDefinitions
+from trailgate.storage.reading.trail_file import (
+    TrailFileReader,
+    find_table,
+    first_ddl,
+    latest_tables,
+    list_defined_tables,
+)
 from trailgate.storage.reading.trails import read_trail
-from trailgate.trail.format.file_header import decode_header, encode_header
+from trailgate.trail.format.file_header import FileHeader, TrailInfo, decode_header, encode_header
+from trailgate.trail.records.record import encode_record
+from trailgate.trail.records.table_metadata import METADATA_LEVEL
 
 COMPATIBILITY_INFO = 21
 
@@ -136,6 +147,93 @@ def test_a_file_that_is_cut_anywhere_is_announced_and_found(
             assert not check_trail(str(path)[:-9]).whole, size
     finally:
         path.write_bytes(good)
+
+
+CUTS = (0, 1, 3, 60, -1)
+NEXT = "00000000010000000060"  # inside the last file
+
+
+@pytest.fixture
+def growing(tmp_path: Path) -> tuple[str, Path, bytes]:
+    """Return the prefix of a trail of two files that define their tables, its last file, and that one's header."""
+    records = b"".join(map(encode_record, (metadata(1), by_index(change(0, ONLY), 1))))
+    for number in range(2):
+        last = tmp_path / f"ot{number:09}"
+        header = encode_header(
+            FileHeader(trail=TrailInfo(seqno=number, compatibility=METADATA_LEVEL))
+        )
+        last.write_bytes(header + records)
+    return str(tmp_path / "ot"), last, header
+
+
+@pytest.mark.parametrize("cut", CUTS)
+def test_a_last_file_with_an_unfinished_header_defines_no_tables_yet(
+    growing: tuple[str, Path, bytes], cut: int
+) -> None:
+    prefix, last, header = growing
+    last.write_bytes(header[:cut])
+    trail = find_trail(prefix)
+
+    assert latest_tables(trail, lambda _: False, 1 << 20) == ({NOTES.name}, True)
+    assert list_defined_tables(trail) == [NOTES.name]
+    assert find_table(trail, NOTES.name).columns == NOTES.columns
+    with pytest.raises(DefinitionError):
+        find_table(trail, "MY.OTHER")
+    found = TrailDefinitions(trail).before(NOTES.name, NEXT)
+    assert found is not None
+    assert found.columns == NOTES.columns
+    assert first_ddl(trail, trail.begin, trail.end) is None
+
+
+@pytest.mark.parametrize("cut", CUTS)
+def test_patterns_and_parameters_are_obeyed_if_the_last_header_is_unfinished(
+    growing: tuple[str, Path, bytes], cut: int, tmp_path: Path
+) -> None:
+    prefix, last, header = growing
+    last.write_bytes(header[:cut])
+    parameters = tmp_path / "r.prm"
+    parameters.write_text(
+        "REPLICAT r\nDDL INCLUDE ALL\nMAP MY.*, TARGET T.*;\nMAP HR.*, TARGET T.*;\n"
+    )
+    apply = ["apply", prefix, "--params", str(parameters), "--to", f"duckdb:{tmp_path}/t.duckdb"]
+
+    assert read_trail(prefix, tables="HR.*").read_all().num_rows == 0
+    assert read_trail(prefix, table=NOTES.name).read_all().num_rows == 1
+    for command in (
+        ["show", prefix, "--tables", "HR.*"],
+        ["publish", prefix, "--tables", "HR.*", "--to", str(tmp_path / "out")],
+        ["sql", f"select * from '{prefix}:{NOTES.name}'"],
+        apply,
+        apply,  # from the stored position
+    ):
+        assert run(command) == 0, command
+
+
+def test_definitions_of_a_file_are_found_once_its_header_is_complete(
+    growing: tuple[str, Path, bytes],
+) -> None:
+    prefix, last, _ = growing
+    whole = last.read_bytes()
+    last.write_bytes(whole[:60])
+    definitions = TrailDefinitions(find_trail(prefix))
+    definitions.before("MY.OTHER", NEXT)
+    last.write_bytes(whole.replace(b"TEXT", b"LATE"))
+
+    found = definitions.before(NOTES.name, long_position(1, len(whole)))
+
+    assert found is not None
+    assert [column.name for column in found.columns] == ["ID", "LATE"]
+
+
+def test_an_unfinished_header_before_the_last_file_is_an_error(
+    growing: tuple[str, Path, bytes], tmp_path: Path
+) -> None:
+    prefix, _, header = growing
+    (tmp_path / "ot000000000").write_bytes(header[:60])
+
+    for search in (list_defined_tables, lambda trail: find_table(trail, NOTES.name)):
+        with pytest.raises(TruncatedError):
+            search(find_trail(prefix))
 
 
 def test_a_header_that_was_completed_after_the_listing_is_not_announced(

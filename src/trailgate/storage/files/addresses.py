@@ -200,7 +200,8 @@ def read_source(address: Address, subject: str = "copybook") -> str:
 def _other_encoding(raw: bytes) -> str:
     """Return the encoding of a text that is not based on ASCII (UTF-16, UTF-32 or EBCDIC), otherwise "".
 
-    Examples: "UTF-16LE" and "IBM1047". EBCDIC is a guess from the frequency of its bytes.
+    Examples: "UTF-16LE" and "IBM1047". EBCDIC is a guess from the frequency of its bytes, which
+    Japanese or Cyrillic text without blanks has too. So valid UTF-8 is not taken for EBCDIC.
     """
     for mark, name in _WIDE_MARKS:
         if raw.startswith(mark):
@@ -211,7 +212,15 @@ def _other_encoding(raw: bytes) -> str:
     is_ebcdic = b" " not in raw and 2 * sum(
         byte > _ASCII_END or byte == _BLANK for byte in raw
     ) > len(raw)
-    return "IBM1047" if is_ebcdic else ""
+    return "IBM1047" if is_ebcdic and not _is_utf_8(raw) else ""
+
+
+def _is_utf_8(raw: bytes) -> bool:
+    try:
+        raw.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def is_file(address: Address) -> bool:

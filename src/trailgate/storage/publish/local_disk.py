@@ -198,15 +198,29 @@ class LocalBackend(PublishBackend):
             remove_folder(staging)
 
     def discard(
-        self, staging: Path, names: Sequence[str] = (), is_own: IsPublished | None = None
+        self, staging: Path, names: Sequence[str] | None = None, is_own: IsPublished | None = None
     ) -> None:
-        """Delete the complete local staging folder, even if files are named: only this run uses it."""
-        del names, is_own
-        remove_folder(staging)
+        """Delete the named files in the local staging folder, or the complete folder."""
+        del is_own
+        if names is None:
+            remove_folder(staging)
+            return
+        with convert_write_errors(staging):
+            for name in names:
+                (staging / name).unlink(missing_ok=True)
 
     def discard_query(self, staging: Path) -> None:
-        """Delete the local staging folder of a streaming query, whose batches run one after another."""
-        remove_folder(staging.parent)
+        """Delete the local folders that a streaming query's batches up to this one have staged files in.
+
+        A later batch may be running if the query was started twice.
+        """
+        with suppress(FileNotFoundError):
+            for folder in sorted(staging.parent.iterdir()):
+                # A folder whose removal was interrupted is named such as 000000007.removed.
+                if folder.name.partition(".")[0] <= staging.name:
+                    remove_folder(folder)
+        with suppress(OSError):  # a later batch has a folder here
+            staging.parent.rmdir()
 
     def absolute(self) -> Self:
         """Return the local backend with an absolute path."""

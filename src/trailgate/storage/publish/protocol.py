@@ -227,9 +227,9 @@ class PublishBackend(Protocol):
         """
 
     def discard(
-        self, staging: Path, names: Sequence[str] = (), is_own: IsPublished | None = None
+        self, staging: Path, names: Sequence[str] | None = None, is_own: IsPublished | None = None
     ) -> None:
-        """Delete a folder of staged files, or in a store only the named files in it.
+        """Delete a folder of staged files, or if ``names`` is not None, only the named files in it.
 
         Nothing is deleted if the state names a commit record in this folder, because the files will
         be published. Unfinished uploads are deleted too if ``is_own`` returns true for their names.

@@ -514,13 +514,13 @@ class StoreBackend(PublishBackend):
         self.store.compose(f"{content.folder}{file.name}", [bytes(head), rest])
 
     def discard(
-        self, staging: Path, names: Sequence[str] = (), is_own: IsPublished | None = None
+        self, staging: Path, names: Sequence[str] | None = None, is_own: IsPublished | None = None
     ) -> None:
         """Delete staged objects, unless the state has decided to publish them."""
         stored = self.store.read(self._state)
         if stored is not None and commit_record_of(stored.data).startswith(f"{staging}/"):
             return
-        if names:
+        if names is not None:
             self.store.delete(f"{staging}/{name}" for name in names)
             return
         self._delete_below(f"{staging}/", bool)

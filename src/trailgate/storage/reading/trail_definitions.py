@@ -23,8 +23,8 @@ from trailgate.model.table_patterns import normalize_table_name
 from trailgate.model.tables import Table
 from trailgate.storage.files.listing import TrailFile
 from trailgate.storage.files.trail_files import TrailFiles, find_trail
-from trailgate.storage.reading.trail_file import TrailFileReader
-from trailgate.trail.records.table_metadata import METADATA_LEVEL, NO_TABLES, TrailTables
+from trailgate.storage.reading.trail_file import TrailFileReader, may_define_tables
+from trailgate.trail.records.table_metadata import NO_TABLES, TrailTables
 
 LOOK_BACK: Final = 1 << 30  # the most bytes to search before a position
 GONE_HINT: Final = "Name a file with the table's definition with the option definitions"
@@ -150,9 +150,8 @@ class TrailDefinitions:
         if known.searched >= until:
             return known
         with TrailFileReader(file) as reader:
-            header = reader.header if file.size else None
-            if header is None or header.trail.compatibility < METADATA_LEVEL:
-                known.searched = until if file.size else 0
+            if not may_define_tables(self._trail, reader):
+                known.searched = min(until, file.size)
                 return known
             start = max(known.searched, reader.begin)
             for record in reader.metadata(until, start):

@@ -311,6 +311,22 @@ class EarlierTables:
             self._searched = stop
 
 
+def may_define_tables(trail: TrailFiles, reader: TrailFileReader) -> bool:
+    """Return whether a file of the trail may contain metadata records.
+
+    Files of older levels have none. The last file has none yet while its header is incomplete; in
+    any other file an incomplete header raises TruncatedError.
+    """
+    file = reader.file
+    try:
+        header = reader.header if file.size else None
+    except TruncatedError:
+        if trail.may_grow(file):
+            return False
+        raise
+    return header is not None and header.trail.compatibility >= METADATA_LEVEL
+
+
 def find_table(trail: TrailFiles, name: str, number: int | None = None) -> Table:
     """Find a table's definition in the trail or in its definitions file.
 
@@ -319,9 +335,8 @@ def find_table(trail: TrailFiles, name: str, number: int | None = None) -> Table
     """
     for file in trail.files_from(trail.begin.number if number is None else number):
         with TrailFileReader(file) as reader:
-            header = reader.header if file.size else None
             # A file of an older level has no metadata, and later files are not searched.
-            if header is None or header.trail.compatibility < METADATA_LEVEL:
+            if not may_define_tables(trail, reader):
                 break
             table = _defined_in(reader, normalize_table_name(name).casefold())
             if table is not None:
@@ -334,8 +349,7 @@ def list_defined_tables(trail: TrailFiles) -> list[str]:
     names = {table.name for table in trail.definitions}
     for file in trail.files:
         with TrailFileReader(file) as reader:
-            header = reader.header if file.size else None
-            if header is None or header.trail.compatibility < METADATA_LEVEL:
+            if not may_define_tables(trail, reader):
                 break
             names |= {known.name for known in _tables(reader)}
     return sorted(names)
@@ -356,8 +370,7 @@ def latest_tables(
             return names, False
         read += file.size
         with TrailFileReader(file) as reader:
-            header = reader.header if file.size else None
-            if header is None or header.trail.compatibility < METADATA_LEVEL:
+            if not may_define_tables(trail, reader):
                 continue
             for known in _tables(reader):
                 if known.name not in names:
@@ -377,7 +390,13 @@ def first_ddl(
         with TrailFileReader(file) as reader:
             start_offset = start.offset if file.number == start.number else 0
             until = min(file.size, end.offset) if file.number == end.number else file.size
-            for offset in reader.offsets_of_type(max(start_offset, reader.begin), until, IO_DDL):
+            try:
+                start_offset = max(start_offset, reader.begin)
+            except TruncatedError:
+                if trail.may_grow(file):
+                    break  # the last file's header is still being written
+                raise
+            for offset in reader.offsets_of_type(start_offset, until, IO_DDL):
                 record = decode_record(
                     reader.read(offset, LONGEST), 0, order=reader.order, base=offset
                 )

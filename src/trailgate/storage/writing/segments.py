@@ -137,8 +137,8 @@ class SegmentWriter:
         name = f"{self.stem}.{len(self._segments)}"
         with convert_write_errors(self.folder):
             self._file = (self.folder / name).open("wb", buffering=0)
-        self._write(self.header)
         self._segments.append(Segment(name, len(self.header)))
+        self._write(self.header)
 
     def _write(self, data: bytes | memoryview) -> None:
         assert self._file is not None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from time import time_ns
 from typing import Final
@@ -185,6 +185,11 @@ def write_part(
         writer = target.writer(folder, stem)
         try:
             return _write_batches(target, writer, batches, chain or RepairingTransactionChain())
+        except BaseException:
+            # A failed task does not report its files, so nobody else could delete them by name.
+            with suppress(StorageError):
+                writer.rollback(())
+            raise
         finally:
             writer.close()
 
