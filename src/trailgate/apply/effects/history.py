@@ -33,7 +33,7 @@ from trailgate.apply.effects.batch import (
     ClosingUpdate,
     FetchRows,
     TableChanges,
-    find_existing_keys,
+    count_existing_rows,
     join_net_changes,
     make_empty_fetch,
 )
@@ -167,7 +167,8 @@ def _part_versions(
     ``current`` fetches current rows.
     """
     nets, number = compute_net_changes(part)
-    bad = find_collisions(nets, find_existing_keys(nets, current), CollisionPolicy.STOP, part)
+    counts = count_existing_rows(nets, current)
+    bad = find_collisions(nets, counts, CollisionPolicy.STOP, part)
     # Replayed one by one are operations without a net change (number -1), and all operations of a
     # key with a collision. The second condition is needed because bad[-1] is the last key's mark.
     is_replayed = number < 0
