@@ -353,7 +353,7 @@ def logged_images(operations: TargetOperations) -> list[tuple[Any, ...]]:
     rows = len(operations)
     columns = []
     for one in operations.values:
-        column = [NOT_LOGGED] * rows if one.values is None else one.values.to_pylist()
+        column = [NOT_LOGGED] * rows if one.values is None else to_python_values(one.values)
         for row in np.flatnonzero(one.is_missing(rows)).tolist():
             column[row] = NOT_LOGGED
         columns.append(column)
@@ -385,7 +385,8 @@ def key_tuples(columns: Sequence[pa.Array]) -> list[Key]:
 def to_python_values(column: pa.Array | pa.ChunkedArray) -> list[Any]:
     """Convert a column to the Python values that ``OperationReplay`` compares.
 
-    Every NaN becomes the same object, so that keys with NaN compare equal.
+    Every NaN becomes the same object, so that keys and values with NaN compare equal in tuples and
+    lists.
     """
     values: list[Any] = column.to_pylist()
     if pa.types.is_floating(column.type):
