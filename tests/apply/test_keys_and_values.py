@@ -9,7 +9,9 @@ from typing import Any
 
 import duckdb
 import psycopg
+import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 
 from apply.naive_batches import block_of_images
 from apply.postgresql_server import running
@@ -17,7 +19,7 @@ from apply.sources import tries
 from apply.value_histories import FORMS, SHOWN, History, run_histories
 from apply.value_table import TARGETS, VALUES
 from laws import LONG, chance, histories
-from trailgate import TrailAppender, apply_trail, verify_tables
+from trailgate import ApplyError, TrailAppender, apply_trail, verify_tables
 from trailgate.apply.targets.target import TARGETS as TARGET_TYPES
 from trailgate.model.changes import INSERT, KEY_UPDATE, UPDATE, ChangeBatch
 from trailgate.model.tables import Column, Definitions, Table
@@ -149,3 +151,29 @@ def test_a_difference_in_a_row_whose_key_is_nan_has_its_operations(tmp_path: Pat
     (found,) = verify_tables(tmp_path / "ot", to).tables["hr.n"].rows
     assert found.columns == {"a": (4, 5)}
     assert len(found.positions) == 2
+
+
+@pytest.mark.parametrize("name", ["delta", "duckdb"])
+def test_a_row_that_others_wrote_with_negative_zero_is_found_by_zero(
+    name: str, tmp_path: Path
+) -> None:
+    target, zero = TARGETS[name], {"K": 0.0}
+    to = target.address.format(tmp_path)
+    stored = pa.table({"k": [-0.0, 5.0], "a": [1, 1]})
+    if name == "delta":
+        write_deltalake(f"{to.removeprefix('delta:')}/hr/n", stored)
+    else:
+        with duckdb.connect(to.removeprefix("duckdb:")) as connection:
+            connection.execute("CREATE SCHEMA hr; CREATE TABLE hr.n AS FROM stored")
+    for changes in (
+        [(UPDATE, zero, {**zero, "A": 2})],
+        [(KEY_UPDATE, zero, {"K": 1.0}), (KEY_UPDATE, {"K": 1.0}, {"K": -0.0, "A": 3})],
+        [(UPDATE, zero, {**zero, "A": 4})],
+    ):
+        _write_changes(tmp_path / "ot", changes)
+        apply_trail(tmp_path / "ot", to)
+
+    _write_changes(tmp_path / "ot", [(INSERT, None, {**zero, "A": 5})])
+    with pytest.raises(ApplyError, match=r"insert of k=0\.0: the row already exists"):
+        apply_trail(tmp_path / "ot", to)
+    assert sorted((row["k"], row["a"]) for row in target.rows(to, "hr.n")) == [(0.0, 4), (5.0, 1)]
