@@ -319,6 +319,16 @@ def test_nothing_is_added_to_a_file_of_something_else(place: Path, content: byte
     assert (place / "rep.prm").read_bytes() == content
 
 
+@pytest.mark.parametrize(("before", "number"), [(b"", 1), (b"\n", 2), (b"\n\n", 3)])
+@pytest.mark.parametrize("after", [b"", b"\n"])
+def test_a_damaged_line_is_named_by_its_number(
+    before: bytes, number: int, after: bytes, place: Path
+) -> None:
+    (place / "d.jsonl").write_bytes(before + b"[1]" + after)
+    with pytest.raises(OptionError, match=rf"d\.jsonl, line {number}\)"):
+        apply_trail("ot", "duckdb:hr.duckdb", on_error="discard", discards="d.jsonl")
+
+
 def test_an_operation_of_another_trail_at_the_same_position_is_not_lost(place: Path) -> None:
     apply_trail("ot", "duckdb:hr.duckdb", on_error="discard", discards="d.jsonl")
     other = [
