@@ -17,15 +17,17 @@ from oracles.apply_naive import Operation
 from sample_trail import NOTES, Op, write_trail
 from trailgate import (
     ApplyError,
+    ApplyReport,
     DecodeError,
     OptionError,
     TrailgateError,
     apply_repaired,
     apply_trail,
+    read_trail,
 )
 from trailgate.apply.effects.batch import TableChanges
 from trailgate.apply.jobs.apply import ApplyRun, ThreadReading
-from trailgate.apply.jobs.options import ApplyOptions, OnError
+from trailgate.apply.jobs.options import ApplyOptions, OnCollision, OnError
 from trailgate.apply.targets.duckdb import DuckDBTarget
 from trailgate.apply.targets.target import AppliedPosition
 from trailgate.cli.main import run
@@ -82,6 +84,52 @@ def test_a_transaction_goes_as_a_whole(place: Path) -> None:
         "another operation of its transaction cannot be applied",
         "update of id=7: the row does not exist",
     ]
+
+
+@pytest.mark.parametrize("policy", ["stop", "overlay"])
+@pytest.mark.parametrize("on_error", ["stop", "discard", "ignore"])
+def test_operations_on_a_key_that_several_rows_have_are_refused(
+    place: Path, on_error: OnError, policy: OnCollision
+) -> None:
+    """Also those that are followed row by row, each with its own position. The rows of the key stay."""
+    log = [
+        Operation("U", 2, 2, {"a": 9}, 1),
+        Operation("U", 3, 3, {"a": 9}, 2),
+        Operation("D", 1, 1, {}, 3),
+        Operation("U", 1, 1, {"a": 4}, 4),
+        Operation("K", 1, 5, {}, 5),
+        Operation("K", 4, 1, {}, 6),
+    ]
+    write_log(place / "other", log)
+    with duckdb.connect("hr.duckdb") as connection:
+        connection.execute("CREATE SCHEMA hr")
+        connection.execute("CREATE TABLE hr.hr.t (id BIGINT, a BIGINT, b BIGINT, c BIGINT)")
+        connection.execute(
+            "INSERT INTO hr.hr.t SELECT id, 0, 0, 0 FROM unnest([1, 1, 2, 3, 3, 4]) AS t(id)"
+        )
+
+    def run() -> ApplyReport:
+        return apply_trail("other", "duckdb:hr.duckdb", on_error=on_error, on_collision=policy)
+
+    positions = [
+        position for batch in read_trail("other") for position in batch["position"].to_pylist()
+    ]
+    if on_error == "stop":
+        words = rf"update of id=3: .* has 2 rows with this key \(position 0:{int(positions[1])}, .*Leave one row"
+        with pytest.raises(ApplyError, match=words):
+            run()
+    else:
+        report = run()
+        assert report.tables["hr.t"].operations == 1
+        assert report.reasons == {"the target's table has 2 rows with this key": 5}
+
+    with duckdb.connect("hr.duckdb") as connection:
+        found = connection.sql("SELECT id, a FROM hr.hr.t ORDER BY id").fetchall()
+    changed = 0 if on_error == "stop" else 9
+    assert found == [(1, 0), (1, 0), (2, changed), (3, 0), (3, 0), (4, 0)]
+    if on_error == "discard":
+        lines = discards(place / "trailgate.discards.jsonl")
+        assert [line["position"] for line in lines] == positions[1:]
 
 
 @pytest.mark.parametrize("on_error", ["discard", "discard-transaction"])
@@ -269,6 +317,16 @@ def test_nothing_is_added_to_a_file_of_something_else(place: Path, content: byte
     with pytest.raises(OptionError, match=r"not a discard file.*rep\.prm, line \d.*--discards"):
         apply_trail("ot", "duckdb:hr.duckdb", on_error="discard", discards="rep.prm")
     assert (place / "rep.prm").read_bytes() == content
+
+
+@pytest.mark.parametrize(("before", "number"), [(b"", 1), (b"\n", 2), (b"\n\n", 3)])
+@pytest.mark.parametrize("after", [b"", b"\n"])
+def test_a_damaged_line_is_named_by_its_number(
+    before: bytes, number: int, after: bytes, place: Path
+) -> None:
+    (place / "d.jsonl").write_bytes(before + b"[1]" + after)
+    with pytest.raises(OptionError, match=rf"d\.jsonl, line {number}\)"):
+        apply_trail("ot", "duckdb:hr.duckdb", on_error="discard", discards="d.jsonl")
 
 
 def test_an_operation_of_another_trail_at_the_same_position_is_not_lost(place: Path) -> None:

@@ -194,3 +194,28 @@ def test_a_column_that_others_add_changes_no_other_one(
             source.transaction()
     report = verify_tables(tmp_path / "ot", added.address, **MODES[mode])
     assert report.is_equal, report.tables
+
+
+@pytest.mark.parametrize("name", ["duckdb", pytest.param("postgresql", marks=pytest.mark.servers)])
+def test_any_number_of_columns_get_their_defaults(name: str, tmp_path: Path, request: Any) -> None:
+    """Also if a row is inserted again after its delete, while a row that moves in the same batch keeps its values."""
+    extra, full = range(130), {"a": 1, "b": 2, "c": 3}
+    database = DATABASES[name](request, tmp_path)
+    defaults = ", ".join(f"x{number} integer DEFAULT {number}" for number in extra)
+    database.run(f"CREATE TABLE hr.t (id bigint PRIMARY KEY, {OWN}, {defaults})")
+    write_log(tmp_path / "ot", [Operation("I", key, key, full, 1) for key in (1, 2)])
+    apply_trail(tmp_path / "ot", database.address)
+    database.run("UPDATE hr.t SET x0 = -1, x64 = -1, x129 = -1")
+    changes = [
+        Operation("D", 1, 1, {}, 2),
+        Operation("I", 1, 1, full, 2),
+        Operation("K", 2, 3, {}, 3),
+        Operation("I", 4, 4, full, 4),
+    ]
+    write_log(tmp_path / "ot", changes)
+    apply_trail(tmp_path / "ot", database.address)
+
+    names = ", ".join(f"x{number}" for number in extra)
+    found = {row[0]: row[1:] for row in database.rows(f"SELECT id, {names} FROM hr.t")}
+    kept = tuple(-1 if number in (0, 64, 129) else number for number in extra)
+    assert found == {1: tuple(extra), 3: kept, 4: tuple(extra)}

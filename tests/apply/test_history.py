@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
@@ -9,12 +10,22 @@ from typing import Any
 
 import pytest
 
+from apply.naive_batches import block_of_images
 from apply.sources import TARGETS, tries, write_log
 from apply.test_net_effects import history
 from apply.test_soft_delete import READ
 from laws import chance
 from oracles.apply_naive import COLUMNS, NaiveTable, Operation
-from trailgate import DefinitionError, OptionError, apply_trail, read_trail, verify_tables
+from trailgate import (
+    DefinitionError,
+    OptionError,
+    TrailAppender,
+    apply_trail,
+    read_trail,
+    verify_tables,
+)
+from trailgate.model.changes import INSERT, KEY_UPDATE, UPDATE, ChangeBatch
+from trailgate.model.tables import Column, Definitions, Table
 
 Version = tuple[int, tuple[Any, ...], int, int | None]  # key, values, from and to, in transactions
 FULL = {"a": 1, "b": 2, "c": 3}
@@ -89,6 +100,28 @@ def test_what_commits_together_makes_one_version(tmp_path: Path) -> None:
     apply_trail(tmp_path / "ot", TARGETS["duckdb"][0].format(tmp_path), mode="history")
     found = stored(READ["duckdb"](tmp_path), tmp_path / "ot")
     assert found == [(1, (1, 2, 3), 1, 2), (1, (9, 2, 3), 2, 4)]
+
+
+@pytest.mark.parametrize("replayed", [False, True])
+def test_nan_that_is_logged_again_makes_no_version(replayed: bool, tmp_path: Path) -> None:
+    """Neither if it is compared in whole columns, nor if the row moves and is followed by itself."""
+    double = Table("HR.T", (Column("ID", 134, 8, key=True), Column("A", 143, 8)))
+    changes: list[tuple[int, dict[str, Any] | None, dict[str, Any]]] = [
+        (INSERT, None, {"ID": 1, "A": math.nan}),
+        (KEY_UPDATE, {"ID": 1}, {"ID": 2}) if replayed else (UPDATE, {"ID": 1}, {"ID": 1}),
+        (UPDATE, {"ID": 1 + replayed}, {"ID": 1 + replayed, "A": math.nan}),
+        (UPDATE, {"ID": 1 + replayed}, {"ID": 1 + replayed, "A": 2.0}),
+    ]
+    for part in (changes[:1], changes[1:]):
+        block = block_of_images(double, part)
+        with TrailAppender(str(tmp_path / "ot"), Definitions((double,))) as trail:
+            trail.append(ChangeBatch([block], len(block)))
+            trail.commit("all")
+        apply_trail(tmp_path / "ot", TARGETS["duckdb"][0].format(tmp_path), mode="history")
+
+    found = sorted((row["id"], str(row["a"])) for row in READ["duckdb"](tmp_path))
+    moved = [(2, "2.0"), (2, "nan")] if replayed else [(1, "2.0")]
+    assert found == sorted([(1, "nan"), *moved])
 
 
 def test_a_history_takes_no_operations_that_do_not_fit(tmp_path: Path) -> None:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
+import duckdb
 import psycopg
+import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 
 from apply.naive_batches import block_of_images
 from apply.postgresql_server import running
@@ -15,7 +19,7 @@ from apply.sources import tries
 from apply.value_histories import FORMS, SHOWN, History, run_histories
 from apply.value_table import TARGETS, VALUES
 from laws import LONG, chance, histories
-from trailgate import TrailAppender, apply_trail
+from trailgate import ApplyError, TrailAppender, apply_trail, verify_tables
 from trailgate.apply.targets.target import TARGETS as TARGET_TYPES
 from trailgate.model.changes import INSERT, KEY_UPDATE, UPDATE, ChangeBatch
 from trailgate.model.tables import Column, Definitions, Table
@@ -30,7 +34,9 @@ MODES = [
     for mode in ("current", "soft-delete", "history")
     if mode in (TARGET_TYPES[name].modes or (mode,))
 ]
+FLOATS = Table("HR.N", (Column("K", 143, 8, key=True), Column("A", 134, 8)))  # with a float key
 Run = Callable[[str, str], None]
+Image = dict[str, Any] | None
 
 
 def test_every_type_has_values() -> None:
@@ -101,24 +107,73 @@ def _database(server: str, name: str) -> str:
     return f"{server.rpartition('/')[0]}/{name}"
 
 
+def _write_changes(prefix: Path, changes: Sequence[tuple[int, Image, Image]]) -> None:
+    block = block_of_images(FLOATS, changes)
+    with TrailAppender(str(prefix), Definitions((FLOATS,))) as trail:
+        trail.append(ChangeBatch([block], len(block)))
+        trail.commit("all")
+
+
 @pytest.mark.parametrize(("name", "mode"), MODES)
 def test_nan_is_one_key(name: str, mode: str, tmp_path: Path) -> None:
     """The row moves away from NaN and back, so that it is followed row by row."""
-    target, table = (
-        TARGETS[name],
-        Table("HR.N", (Column("K", 143, 8, key=True), Column("A", 134, 8))),
-    )
-    nan = {"K": math.nan}
+    target, nan = TARGETS[name], {"K": math.nan}
     for changes in (
         [(INSERT, None, {**nan, "A": 1})],
         [(KEY_UPDATE, nan, {"K": 1.0, "A": 2}), (KEY_UPDATE, {"K": 1.0}, {**nan, "A": 3})],
         [(UPDATE, nan, {**nan, "A": 4})],
     ):
-        block = block_of_images(table, changes)
-        with TrailAppender(str(tmp_path / "ot"), Definitions((table,))) as trail:
-            trail.append(ChangeBatch([block], len(block)))
-            trail.commit("all")
+        _write_changes(tmp_path / "ot", changes)
         _applied(mode)(tmp_path / "ot", target.address.format(tmp_path), 1 << 20)
 
     found = filter(SHOWN[mode], target.rows(target.address.format(tmp_path), "hr.n"))
     assert [(str(row["k"]), row["a"]) for row in found] == [("nan", 4)]
+
+
+def test_an_update_that_keeps_nan_as_its_key_is_not_followed_row_by_row(tmp_path: Path) -> None:
+    nan, to = {"K": math.nan}, f"duckdb:{tmp_path}/hr.duckdb"
+    _write_changes(
+        tmp_path / "ot", [(INSERT, None, {**nan, "A": 1}), (UPDATE, nan, {**nan, "A": 4})]
+    )
+    report = apply_trail(tmp_path / "ot", to)
+    assert report.tables["hr.n"].replayed == 0
+
+
+def test_a_difference_in_a_row_whose_key_is_nan_has_its_operations(tmp_path: Path) -> None:
+    nan, to = {"K": math.nan}, f"duckdb:{tmp_path}/hr.duckdb"
+    _write_changes(
+        tmp_path / "ot", [(INSERT, None, {**nan, "A": 1}), (UPDATE, nan, {**nan, "A": 4})]
+    )
+    apply_trail(tmp_path / "ot", to)
+    with duckdb.connect(str(tmp_path / "hr.duckdb")) as connection:
+        connection.execute("UPDATE hr.hr.n SET a = 5")
+
+    (found,) = verify_tables(tmp_path / "ot", to).tables["hr.n"].rows
+    assert found.columns == {"a": (4, 5)}
+    assert len(found.positions) == 2
+
+
+@pytest.mark.parametrize("name", ["delta", "duckdb"])
+def test_a_row_that_others_wrote_with_negative_zero_is_found_by_zero(
+    name: str, tmp_path: Path
+) -> None:
+    target, zero = TARGETS[name], {"K": 0.0}
+    to = target.address.format(tmp_path)
+    stored = pa.table({"k": [-0.0, 5.0], "a": [1, 1]})
+    if name == "delta":
+        write_deltalake(f"{to.removeprefix('delta:')}/hr/n", stored)
+    else:
+        with duckdb.connect(to.removeprefix("duckdb:")) as connection:
+            connection.execute("CREATE SCHEMA hr; CREATE TABLE hr.n AS FROM stored")
+    for changes in (
+        [(UPDATE, zero, {**zero, "A": 2})],
+        [(KEY_UPDATE, zero, {"K": 1.0}), (KEY_UPDATE, {"K": 1.0}, {"K": -0.0, "A": 3})],
+        [(UPDATE, zero, {**zero, "A": 4})],
+    ):
+        _write_changes(tmp_path / "ot", changes)
+        apply_trail(tmp_path / "ot", to)
+
+    _write_changes(tmp_path / "ot", [(INSERT, None, {**zero, "A": 5})])
+    with pytest.raises(ApplyError, match=r"insert of k=0\.0: the row already exists"):
+        apply_trail(tmp_path / "ot", to)
+    assert sorted((row["k"], row["a"]) for row in target.rows(to, "hr.n")) == [(0.0, 4), (5.0, 1)]

@@ -1,4 +1,4 @@
-"""A bitmap of integer keys finds what Arrow's lookup finds, in every integer type and at its limits."""
+"""Rows of data files are found by their keys: a bitmap of integer keys finds what Arrow's lookup finds, in every integer type and at its limits."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import pyarrow.compute as pc
 import pytest
 
 from laws import chance, examples
+from trailgate.apply.targets.iceberg_rows import NOT_FOUND, KeyLookup
 from trailgate.apply.targets.lake_keys import MOST_BYTES, IntegerKeys
 
 TYPES = (pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32())
@@ -46,3 +47,11 @@ def test_a_bitmap_finds_the_rows_with_a_key(kind: pa.DataType) -> None:
 )
 def test_other_keys_have_no_bitmap(keys: pa.Array) -> None:
     assert IntegerKeys.of(keys) is None
+
+
+@pytest.mark.parametrize("kind", [pa.float32(), pa.float64()], ids=str)
+def test_a_lookup_in_iceberg_files_finds_nan_and_both_zeros(kind: pa.DataType) -> None:
+    lookup = KeyLookup([pa.array([0.0, np.nan, 2.0], kind)])
+    column = pa.chunked_array([pa.array([-0.0, 1.0, np.nan, 0.0, None], kind)])
+
+    assert lookup.find([column]).tolist() == [0, NOT_FOUND, 1, 0, NOT_FOUND]

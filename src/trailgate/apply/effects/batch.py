@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -28,16 +28,12 @@ from trailgate.apply.effects.operation_errors import OperationErrors
 from trailgate.apply.effects.operations import TargetOperations, join_arrays
 from trailgate.apply.effects.replay import OperationReplay, collect_keys, replay_operations
 from trailgate.apply.effects.tables import TargetTable, build_key_table
-from trailgate.arrays import Mask
-from trailgate.errors import ApplyError, Where
+from trailgate.arrays import Longs
 from trailgate.model.changes import ABSENT, StateColumn
 
 # Called with a table of keys; returns the target's rows with these keys. If the second argument is
 # true, only their key columns are needed.
 FetchRows = Callable[[pa.Table, bool], pa.Table]
-
-SEVERAL_ROWS: Final = "Leave one row of each key in the table, or name its key columns with KEYCOLS in a parameter file"
-EQUAL_ROWS: Final = "Name its key columns with KEYCOLS in a parameter file or in definitions, or keep all rows with --mode append"
 
 
 class ClosingUpdate(NamedTuple):
@@ -131,12 +127,13 @@ class ChangesBetweenTruncates:
         operation with its key has become an update that sets the marks.
         """
         nets, number = compute_net_changes(operations if marked is None else marked)
-        exists = find_existing_keys(nets, fetch)
-        bad = find_collisions(nets, exists, self.collisions, operations)
+        counts = count_existing_rows(nets, fetch)
+        exists = counts > 0
+        bad = find_collisions(nets, counts, self.collisions, operations)
         is_replayed = number < 0
         if bad.any():
             if self.faults.stop:
-                raise first_collision_error(nets, bad, operations)
+                raise first_collision_error(nets, bad, counts, operations)
             # bad[number] maps from keys to operations. number is -1 for operations that are
             # replayed anyway; for these bad[-1] is meaningless.
             is_replayed |= bad[number] & (number >= 0)
@@ -154,16 +151,13 @@ class ChangesBetweenTruncates:
         return TableChanges(nets, False, len(remaining), ignored + replay.ignored)
 
 
-def find_existing_keys(nets: NetChanges, fetch: FetchRows) -> Mask:
-    """Return a mask of the net changes whose key exists in the target table.
-
-    Raises ApplyError if several rows of the target have the same key.
-    """
+def count_existing_rows(nets: NetChanges, fetch: FetchRows) -> Longs:
+    """Return for each net change the number of the target's rows that have its key: 0 or 1, unless the table has duplicates."""
     if not len(nets):
-        return np.zeros(0, bool)
+        return np.zeros(0, np.int64)
     existing = fetch(nets.keys(), True)
     if not existing.num_rows:
-        return np.zeros(len(nets), bool)
+        return np.zeros(len(nets), np.int64)
     both = [
         join_arrays([ours, existing[name].combine_chunks().cast(ours.type)])
         for ours, name in zip(nets.key, nets.table.key_names, strict=True)
@@ -171,26 +165,8 @@ def find_existing_keys(nets: NetChanges, fetch: FetchRows) -> Mask:
     # Number the wanted and the stored keys together, then count the stored rows of each key.
     codes, count = encode_keys(both)
     ours, stored = codes[: len(nets)], codes[len(nets) :]
-    rows = np.bincount(stored, minlength=count)[ours]
-    if (rows > 1).any():
-        at = int(np.argmax(rows > 1))
-        raise _several_rows(nets, at, int(rows[at]))
-    return rows > 0
-
-
-def _several_rows(nets: NetChanges, at: int, count: int) -> ApplyError:
-    """Build the error for a key that ``count`` rows of the target have.
-
-    An operation on the key would change all of them. ``at`` is the index of the key in ``nets``.
-    """
-    named = zip(nets.table.key_names, nets.key, strict=True)
-    key = ", ".join(f"{name}={column[at].as_py()!r}" for name, column in named)
-    where = Where(table=str(nets.table))
-    if nets.table.keyless:
-        problem = f"the table has no known key, and it has several equal rows: {key}"
-        return ApplyError(problem, where=where, hint=EQUAL_ROWS)
-    problem = f"the target's table has {count} rows with the same key: {key}"
-    return ApplyError(problem, where=where, hint=SEVERAL_ROWS)
+    rows: Longs = np.bincount(stored, minlength=count)[ours]
+    return rows
 
 
 def make_empty_fetch(table: TargetTable) -> FetchRows:

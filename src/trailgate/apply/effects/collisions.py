@@ -16,7 +16,7 @@ import numpy as np
 from trailgate.apply.effects.nets import NetChanges, RowEffect
 from trailgate.apply.effects.operation_errors import DUPLICATE, MISSING
 from trailgate.apply.effects.tables import KEYLESS_HINT
-from trailgate.arrays import Mask
+from trailgate.arrays import Longs, Mask
 from trailgate.errors import ApplyError, Where
 from trailgate.model.changes import DELETE, INSERT, KEY_UPDATE, UPDATE
 
@@ -28,6 +28,10 @@ HINT = (
     "Was the table changed by others, or loaded after the trail begins? Give the CSN of the load with --after-csn, "
     "or overwrite the differences with --on-collision overlay (HANDLECOLLISIONS)"
 )
+
+
+SEVERAL_ROWS = "Leave one row of each key in the table, or name its key columns with KEYCOLS in a parameter file"
+EQUAL_ROWS = "Name its key columns with KEYCOLS in a parameter file or in definitions, or keep all rows with --mode append"
 
 
 class CollisionPolicy(Enum):
@@ -55,27 +59,55 @@ class CollisionPolicy(Enum):
 
 
 def find_collisions(
-    nets: NetChanges, exists: Mask, collisions: CollisionPolicy, operations: TargetOperations
+    nets: NetChanges, counts: Longs, collisions: CollisionPolicy, operations: TargetOperations
 ) -> Mask:
     """Return a mask of the net changes whose first operation the collision policy rejects.
 
-    ``exists`` is a mask of the changes whose key exists in the target. For example, an insert of an
-    existing key is rejected by STOP, but not by OVERLAY.
+    ``counts`` is the number of the target's rows that have each change's key. For example, an
+    insert of an existing key is rejected by STOP, but not by OVERLAY. No policy accepts operations
+    on a key that several rows have.
     """
     # A clean key's first operation decides: all later ones fit the one before them.
+    exists = counts > 0
     missing, unexpected = nets.expected & ~exists, ~nets.expected & exists
     bad: Mask = unexpected | missing
     if collisions.overlays:
         bad = np.zeros(len(nets), bool)
     elif collisions.inserts:
         bad = unexpected | (missing & (operations.op_type[nets.first] != UPDATE))
+    bad |= counts > 1
     return bad
 
 
-def first_collision_error(nets: NetChanges, bad: Mask, operations: TargetOperations) -> ApplyError:
-    """Build the error for the earliest operation that collides with the target's rows. ``bad`` selects the colliding changes."""
+def first_collision_error(
+    nets: NetChanges, bad: Mask, counts: Longs, operations: TargetOperations
+) -> ApplyError:
+    """Build the error for the earliest operation that collides with the target's rows.
+
+    ``bad`` is a mask of the colliding changes, and ``counts`` the number of the target's rows that
+    have each change's key.
+    """
     at = int(np.where(bad, nets.first, len(operations)).argmin())
-    return collision_error(operations, int(nets.first[at]), expected=bool(nets.expected[at]))
+    first, count = int(nets.first[at]), int(counts[at])
+    if count > 1:
+        return several_rows_error(operations, first, count)
+    return collision_error(operations, first, expected=bool(nets.expected[at]))
+
+
+def several_rows_error(
+    operations: TargetOperations, row: int, count: int, *, old: bool = False
+) -> ApplyError:
+    """Build the error for an operation whose key has ``count`` rows in the target, because it would change all of them.
+
+    ``old``: it is the key before the operation. No Oracle error corresponds to this one.
+    """
+    name, key = NAMES[int(operations.op_type[row])], operations.shown_key(row, old=old)
+    where = Where(source=operations.shown_position(row), table=str(operations.table))
+    if operations.table.keyless:
+        problem = f"{name} of {key}: the table has no known key, and it has {count} rows with all these values"
+        return ApplyError(problem, where=where, hint=EQUAL_ROWS)
+    problem = f"{name} of {key}: the target's table has {count} rows with this key"
+    return ApplyError(problem, where=where, hint=SEVERAL_ROWS)
 
 
 def resolve_collisions(

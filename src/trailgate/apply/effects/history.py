@@ -33,11 +33,12 @@ from trailgate.apply.effects.batch import (
     ClosingUpdate,
     FetchRows,
     TableChanges,
-    find_existing_keys,
+    count_existing_rows,
     join_net_changes,
     make_empty_fetch,
 )
 from trailgate.apply.effects.collisions import CollisionPolicy, find_collisions
+from trailgate.apply.effects.exact_casts import find_equal_values
 from trailgate.apply.effects.nets import (
     NetChanges,
     RowEffect,
@@ -167,7 +168,8 @@ def _part_versions(
     ``current`` fetches current rows.
     """
     nets, number = compute_net_changes(part)
-    bad = find_collisions(nets, find_existing_keys(nets, current), CollisionPolicy.STOP, part)
+    counts = count_existing_rows(nets, current)
+    bad = find_collisions(nets, counts, CollisionPolicy.STOP, part)
     # Replayed one by one are operations without a net change (number -1), and all operations of a
     # key with a collision. The second condition is needed because bad[-1] is the last key's mark.
     is_replayed = number < 0
@@ -241,7 +243,7 @@ def _column_versions(
         # The same column in the state before, to compare with.
         earlier = np.where(first, len(kept) + before, np.arange(len(kept)) - 1)
         previous = join_arrays([value, stored_values]).take(pa.array(earlier, mask=~was))
-        equal &= _equal_rows(value, previous)
+        equal &= find_equal_values(value, previous)
         values.append(value)
     # A deleted row only closes a version, and an unchanged one does neither.
     opens = exists & (~was | ~equal)
@@ -291,12 +293,6 @@ def _row_indexes(nets: NetChanges, rows: pa.Table) -> Longs:
 def _single_array(column: pa.ChunkedArray) -> pa.Array:
     combined = column.combine_chunks()
     return combined.chunk(0) if isinstance(combined, pa.ChunkedArray) else combined
-
-
-def _equal_rows(one: pa.Array, other: pa.Array) -> Mask:
-    equal = np.asarray(pc.fill_null(pc.equal(one, other), False))
-    same: Mask = equal | (np.asarray(one.is_null()) & np.asarray(other.is_null()))
-    return same
 
 
 def _find_closing_states(closes: Mask, group: Longs) -> tuple[Longs, Mask]:

@@ -16,6 +16,7 @@ from enum import IntEnum
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from trailgate.apply.effects.kernels import NONE, find_last_logged, scan_keys
 from trailgate.apply.effects.operations import TargetOperations, join_arrays
@@ -111,7 +112,7 @@ def no_net_changes(table: TargetTable) -> NetChanges:
 def encode_keys(columns: Sequence[pa.Array]) -> tuple[Longs, int]:
     """Assign an integer code to each distinct key in some key columns of equal length.
 
-    NULL counts as a value. Returns the code of each row, and the number of codes: [5, 7, 5] has the
+    NULL counts as a value, NaN equals NaN, and 0.0 equals -0.0. Returns the code of each row, and the number of codes: [5, 7, 5] has the
     codes [0, 1, 0], and 2.
     """
     codes, count = _codes(columns[0])
@@ -124,6 +125,9 @@ def encode_keys(columns: Sequence[pa.Array]) -> tuple[Longs, int]:
 
 
 def _codes(column: pa.Array) -> tuple[Longs, int]:
+    if pa.types.is_floating(column.type):
+        # Arrow's dictionaries distinguish 0.0 and -0.0: adding 0.0 to -0.0 gives 0.0.
+        column = pc.add(column, pa.scalar(0.0, column.type))
     encoded = column.dictionary_encode(null_encoding="encode")
     return encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64), len(encoded.dictionary)
 

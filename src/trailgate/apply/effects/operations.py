@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from trailgate.apply.effects.exact_casts import find_equal_values
 from trailgate.apply.effects.operation_errors import OperationErrors
 from trailgate.apply.effects.tables import KEYLESS_HINT, TargetColumn, TargetTable, make_conversion
 from trailgate.arrays import Longs, Mask, Octets
@@ -384,11 +385,7 @@ def _check_key(
 def _differing(new: Sequence[pa.Array], old: Sequence[pa.Array]) -> Mask:
     differs = np.zeros(len(new[0]), bool)
     for one, other in zip(new, old, strict=True):
-        # Comparing with a null gives null, so nulls are compared apart from values. Example: 1, null,
-        # null and 2, null, 3 differ in the first and the last row.
-        unequal = pc.fill_null(pc.not_equal(one, other), False)
-        null = pc.not_equal(one.is_null(), other.is_null())
-        differs |= np.asarray(unequal) | np.asarray(null)
+        differs |= ~find_equal_values(one, other)
     return differs
 
 

@@ -7,6 +7,9 @@ During a transaction several rows may have the same key: ``UPDATE t SET id = id 
 row 1 to key 2, while the old row 2 is still there. The key then has two rows, oldest first, and the
 next key update moves the oldest one. It is a collision if a key still has two rows when an
 operation inserts, updates or deletes it, or when the transaction ends.
+
+If the target itself has several rows with one key, all operations on that key are refused, and its
+rows stay as they are.
 """
 
 from __future__ import annotations
@@ -18,7 +21,11 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from trailgate.apply.effects.collisions import CollisionPolicy, collision_error
+from trailgate.apply.effects.collisions import (
+    CollisionPolicy,
+    collision_error,
+    several_rows_error,
+)
 from trailgate.apply.effects.nets import NetChanges, RowEffect
 from trailgate.apply.effects.operation_errors import OperationErrors
 from trailgate.apply.effects.operations import TargetOperations
@@ -77,13 +84,15 @@ class OperationReplay:
         self._marks = marks
         self._deleted: dict[Key, _Row | None] = {}  # None: the last row of the key moved away
         self.ignored = 0
-        self._stored_keys = frozenset[Key]()
         if rows is not None:
             columns = [to_python_values(rows[column.name]) for column in table.columns]
             for values in zip(*columns, strict=True):
                 key = tuple(values[at] for at in table.key)
                 self._rows.setdefault(key, []).append(_Row(list(values)))
-            self._stored_keys = frozenset(self._rows)
+        self._several = {key: len(found) for key, found in self._rows.items() if len(found) > 1}
+        for key in self._several:
+            del self._rows[key]
+        self._stored_keys = frozenset(self._rows)
 
     def run(self, operations: TargetOperations, unended: int | None = None) -> None:
         """Replay operations on the target table one by one, in order.
@@ -104,17 +113,12 @@ class OperationReplay:
         for row, (op_type, key, old) in enumerate(
             zip(operations.op_type.tolist(), *key_pairs, strict=True)
         ):
-            if op_type == KEY_UPDATE:
-                self._move(operations, row, old, key, images[row])
-            else:
-                self._settle(operations, key)
-                if op_type == INSERT:
-                    self._insert(operations, row, key, images[row])
-                elif op_type == DELETE:
-                    self._delete(operations, row, key, images[row])
+            if not self._refuse_several(operations, row, old, key):
+                if op_type == KEY_UPDATE:
+                    self._move(operations, row, old, key, images[row])
                 else:
-                    self._update(operations, row, key, images[row])
-            touched[key] = None
+                    self._change(operations, row, key, images[row])
+                touched[key] = None
             if ends[row]:
                 for one in touched:
                     self._settle(operations, one, at_end=True)
@@ -160,6 +164,19 @@ class OperationReplay:
         rows = self._rows.get(key)
         row = rows[0] if rows else self._deleted.get(key)
         return None if row is None else row.values
+
+    def _change(
+        self, operations: TargetOperations, row: int, key: Key, image: Sequence[Any]
+    ) -> None:
+        """Replay an insert, an update or a delete."""
+        self._settle(operations, key)
+        op_type = operations.op_type[row]
+        if op_type == INSERT:
+            self._insert(operations, row, key, image)
+        elif op_type == DELETE:
+            self._delete(operations, row, key, image)
+        else:
+            self._update(operations, row, key, image)
 
     def _insert(
         self, operations: TargetOperations, row: int, key: Key, image: Sequence[Any]
@@ -219,6 +236,16 @@ class OperationReplay:
         ``how`` are the keywords of ``collision_error``.
         """
         self._faults.add(int(operations.order[row]), collision_error(operations, row, **how))
+
+    def _refuse_several(self, operations: TargetOperations, row: int, old: Key, key: Key) -> bool:
+        """Refuse an operation if several rows of the target have its old or new key. Returns whether it is refused."""
+        for one in (old, key):
+            count = self._several.get(one)
+            if count is not None:
+                error = several_rows_error(operations, row, count, old=one == old)
+                self._faults.add(int(operations.order[row]), error)
+                return True
+        return False
 
     def _move(
         self, operations: TargetOperations, row: int, old: Key, key: Key, image: Sequence[Any]
@@ -326,7 +353,7 @@ def logged_images(operations: TargetOperations) -> list[tuple[Any, ...]]:
     rows = len(operations)
     columns = []
     for one in operations.values:
-        column = [NOT_LOGGED] * rows if one.values is None else one.values.to_pylist()
+        column = [NOT_LOGGED] * rows if one.values is None else to_python_values(one.values)
         for row in np.flatnonzero(one.is_missing(rows)).tolist():
             column[row] = NOT_LOGGED
         columns.append(column)
@@ -358,7 +385,8 @@ def key_tuples(columns: Sequence[pa.Array]) -> list[Key]:
 def to_python_values(column: pa.Array | pa.ChunkedArray) -> list[Any]:
     """Convert a column to the Python values that ``OperationReplay`` compares.
 
-    Every NaN becomes the same object, so that keys with NaN compare equal.
+    Every NaN becomes the same object, so that keys and values with NaN compare equal in tuples and
+    lists.
     """
     values: list[Any] = column.to_pylist()
     if pa.types.is_floating(column.type):

@@ -84,7 +84,7 @@ class DiscardFile:
             if not self._read_only:
                 os.truncate(self._path, end)
             return
-        self._remember(self._parse_line(last, ended.count(b"\n") + 2))
+        self._remember(self._parse_line(last, content.count(b"\n") + 1))
         self._lines.append("")  # the missing newline, written before other lines are appended
 
     def _remember(self, line: Mapping[str, Any]) -> None:

@@ -26,9 +26,9 @@ from typing import TYPE_CHECKING, Any, Final, Unpack
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from trailgate.apply.effects.batch import TableChanges
+from trailgate.apply.effects.exact_casts import find_equal_values
 from trailgate.apply.effects.known_keys import (
     EXISTS_FLAG,
     LoadedTableChanges,
@@ -568,9 +568,15 @@ def _difference(row: tuple[Any, ...], names: list[str], key: list[str]) -> RowDi
     # (place 0).
     key_values = {name: pairs[name][kind == "extra"] for name in key}
     differing = {
-        name: pair for name, pair in pairs.items() if pair[0] != pair[1] or kind != "different"
+        name: pair for name, pair in pairs.items() if kind != "different" or not _is_same(*pair)
     }
     return RowDifference(kind, key_values, differing)
+
+
+def _is_same(expected: Any, actual: Any) -> bool:
+    """Return whether two values of a row are equal. NaN equals NaN, as in the statement that compares the tables."""
+    both_nan = expected != expected and actual != actual  # noqa: PLR0124
+    return bool(both_nan or expected == actual)
 
 
 def _with_positions(
@@ -615,11 +621,8 @@ def _positions_on_key(operations: TargetOperations, row: RowDifference) -> Itera
     for columns in (operations.key, operations.old_key):
         equal_keys = np.ones(len(operations), bool)
         for column, value in zip(columns, row.key.values(), strict=False):
-            sought = pa.scalar(value, column.type)
-            equal = (
-                column.is_null() if value is None else pc.fill_null(pc.equal(column, sought), False)
-            )
-            equal_keys &= np.asarray(equal)
+            sought = pa.repeat(pa.scalar(value, column.type), len(column))
+            equal_keys &= find_equal_values(column, sought)
         chosen |= equal_keys
     for at in np.flatnonzero(chosen).tolist():
         yield short_position(operations.position[at].as_py())

@@ -17,7 +17,7 @@ from trailgate.apply.effects.nets import NetChanges
 from trailgate.apply.effects.tables import TargetTable
 from trailgate.apply.targets import sql
 from trailgate.apply.targets.delta_statistics import has_rounded_statistics
-from trailgate.apply.targets.lake_keys import IntegerKeys, find_key_range
+from trailgate.apply.targets.lake_keys import IntegerKeys, find_key_range, list_distinct_keys
 from trailgate.errors import ApplyError, Where
 
 COMPUTED: Final = ("delta.generationExpression", "delta.identity.")
@@ -94,7 +94,7 @@ def select_rows(rows: pa.RecordBatchReader, keys: Mapping[str, pa.Array]) -> pa.
     """
     bitmaps = {name: IntegerKeys.of(values) for name, values in keys.items()}
     others = [
-        pc.field(name).isin(values.unique())
+        pc.field(name).isin(list_distinct_keys(values))
         for name, values in keys.items()
         if bitmaps[name] is None
     ]
@@ -141,11 +141,11 @@ def build_delta_key_match(table: TargetTable) -> str:
     """Build delta-rs's join condition that a row ``t`` of the table and a staged row ``s`` have the same key.
 
     The statistics of a float column ignore NaN, so a file with NaN could be skipped. Floats are
-    therefore compared as text, for which no file is skipped.
+    therefore compared as text, for which no file is skipped. Adding 0.0 makes -0.0 equal to 0.0.
     """
     return sql.build_key_match(
         table,
         compared=lambda column, value: (
-            f"CAST({value} AS VARCHAR)" if pa.types.is_floating(column.type) else value
+            f"CAST({value} + 0.0 AS VARCHAR)" if pa.types.is_floating(column.type) else value
         ),
     )

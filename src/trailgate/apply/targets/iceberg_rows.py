@@ -31,7 +31,7 @@ from pyiceberg.table import FileScanTask, Table
 from trailgate.apply.effects.batch import ClosingUpdate, build_complete_rows
 from trailgate.apply.effects.nets import NetChanges, RowEffect, encode_keys
 from trailgate.apply.effects.operations import join_arrays
-from trailgate.apply.targets.lake_keys import IntegerKeys, find_key_range
+from trailgate.apply.targets.lake_keys import IntegerKeys, find_key_range, list_distinct_keys
 from trailgate.arrays import Longs, Mask
 from trailgate.errors import ApplyError, Where
 
@@ -142,7 +142,7 @@ def _find_any(keys: pa.Array) -> Callable[[pa.ChunkedArray], Mask]:
     bitmap = IntegerKeys.of(keys)
     if bitmap is not None:
         return lambda column: bitmap.find(column.combine_chunks())
-    values = keys.unique()
+    values = list_distinct_keys(keys)
     return lambda column: np.asarray(pc.is_in(column, value_set=values))
 
 

@@ -68,6 +68,18 @@ class IntegerKeys:
         return found
 
 
+def list_distinct_keys(values: pa.Array) -> pa.Array:
+    """Return each value of a key column once, for a lookup with Arrow's ``is_in``.
+
+    Arrow distinguishes 0.0 and -0.0 there. Keys of operations have 0.0, but others may have written
+    rows with -0.0, so -0.0 is looked up too.
+    """
+    distinct = values.unique()
+    if not pa.types.is_floating(values.type):
+        return distinct
+    return pa.concat_arrays([distinct, pa.array([-0.0], values.type)])
+
+
 class KeyRange(NamedTuple):
     """The smallest and the greatest value of a key column."""
 

@@ -22,14 +22,14 @@ import pyarrow as pa
 
 from trailgate.apply.effects.batch import ClosingUpdate, TableChanges
 from trailgate.apply.effects.known_keys import EXISTS_FLAG, known_flag_name
-from trailgate.apply.effects.nets import RowEffect
+from trailgate.apply.effects.nets import NetChanges, RowEffect
 from trailgate.apply.effects.stored_types import StorageRule
 from trailgate.apply.effects.tables import TargetColumn, TargetTable
-from trailgate.arrays import Mask
+from trailgate.arrays import Longs, Mask
 
 CHECKPOINT = "trailgate_checkpoint"
 MOST_REFUSED: Final = 10_000  # refused values that one statement returns
-MOST_EXTRA: Final = 62  # columns with a bit in ``x``, a signed 64-bit integer
+MOST_PATTERN: Final = 1 << 61  # a greater number might overflow when it is doubled
 KNOWN_COLUMNS: Final = f"SELECT known_columns FROM {CHECKPOINT} WHERE grp = {{}} AND target = {{}}"
 # The fields of ``AppliedPosition``, and the columns that a checkpoint table of an earlier version lacks.
 POSITION_COLUMNS = ("trail", "position", "csn", "op_ts", "digest", "reached")
@@ -47,8 +47,8 @@ def build_staging_rows(effects: TableChanges, *, defaults: bool = False) -> pa.T
     A replaced row becomes a patch of all its columns if it exists, and otherwise an insert. The
     patch sets columns that the source does not have to NULL, because nothing of the old row
     remains. With ``defaults`` a replaced row keeps its effect instead, so that these columns can be
-    reset to their defaults. The column ``x`` then has a bit for each of these columns that has no
-    value: bit 0 for the first of ``find_extra_columns``, bit 1 for the second, and so on.
+    reset to their defaults. Rows that lack values in the same ones of these columns then have the
+    same number in the column ``x``.
     """
     nets = effects.nets
     columns: dict[str, pa.Array] = {}
@@ -73,22 +73,29 @@ def build_staging_rows(effects: TableChanges, *, defaults: bool = False) -> pa.T
         columns[f"c{at}"] = key
         columns[f"m{at}"] = pa.array(np.zeros(rows, bool))
     if extra:
-        bits = np.zeros(rows, np.int64)
-        for bit, at in enumerate(extra):
-            # Bit n is set if the row has no value for the n-th extra column. Rows with equal bits
-            # get the same column list in their INSERT.
-            bits |= nets.values[at].is_missing(rows).astype(np.int64) << bit
-        columns["x"] = pa.array(np.where(patched, 0, bits))
+        # A patched row keeps the values that it lacks, so it counts as lacking none.
+        missing = [nets.values[at].is_missing(rows) & ~patched for at in extra]
+        columns["x"] = pa.array(_number_patterns(missing))
     return pa.table({**columns, "e": pa.array(kinds.astype(np.int32))})
 
 
 def find_extra_columns(table: TargetTable) -> list[int]:
-    """Return the indexes of a target table's extra columns: those that the source lacks and that are not computed.
+    """Return the indexes of a target table's extra columns: those that the source lacks and that are not computed."""
+    return [at for at, one in enumerate(table.columns) if one.extra and not one.computed]
 
-    Returns only the first 62, because each needs a bit in the column ``x`` of the staging table.
+
+def _number_patterns(masks: Sequence[Mask]) -> Longs:
+    """Return a number for each row, equal for rows that are equal in all masks.
+
+    The masks [T, T, F] and [F, F, T] give [2, 2, 1].
     """
-    indexes = [at for at, one in enumerate(table.columns) if one.extra and not one.computed]
-    return indexes[:MOST_EXTRA]
+    numbers = np.zeros(len(masks[0]), np.int64)
+    for mask in masks:
+        if numbers.max(initial=0) > MOST_PATTERN:
+            # Number the distinct ones anew, so that any number of masks fits 64 bits.
+            numbers = np.unique(numbers, return_inverse=True)[1]
+        numbers = 2 * numbers + mask
+    return numbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,25 +241,24 @@ def build_write_statements(
         text = f"UPDATE {name} AS t SET {values} FROM {staging} AS s WHERE {is_one}"
         texts.append((text, updated))
     # DEFAULT cannot be part of a CASE, so rows that lack the same columns get a statement together.
-    for bits, count in _patterns(rows, effect == RowEffect.REPLACE):
-        lacking = _lacking(table, bits)
-        if lacking:
+    for one in _patterns(effects, rows, effect == RowEffect.REPLACE):
+        if one.lacking:
             values = ", ".join(
-                f"{quote_sql_name(table.columns[at].name)} = DEFAULT" for at in lacking
+                f"{quote_sql_name(table.columns[at].name)} = DEFAULT" for at in one.lacking
             )
-            is_one = f"s.e = {RowEffect.REPLACE:d} AND s.x = {bits:d} AND {same}"
+            is_one = f"s.e = {RowEffect.REPLACE:d} AND s.x = {one.number:d} AND {same}"
             text = f"UPDATE {name} AS t SET {values} FROM {staging} AS s WHERE {is_one}"
-            texts.append((text, count))
-    for bits, count in _patterns(rows, effect == RowEffect.INSERT):
-        columns = _columns_to_insert(table, bits)
+            texts.append((text, one.size))
+    for one in _patterns(effects, rows, effect == RowEffect.INSERT):
+        columns = _columns_to_insert(table, one.lacking)
         values = ", ".join(dialect.value(table, at) for at in columns)
         is_one = f"s.e = {RowEffect.INSERT:d}" + (
-            f" AND s.x = {bits:d}" if "x" in rows.column_names else ""
+            f" AND s.x = {one.number:d}" if "x" in rows.column_names else ""
         )
         texts.append(
             (
                 _insertion(table, columns, f"{values} FROM {staging} AS s WHERE {is_one}", dialect),
-                count,
+                one.size,
             )
         )
     return texts
@@ -276,31 +282,53 @@ def _updated_values(effects: TableChanges, dialect: StagingDialect) -> str:
     return ", ".join(assignments)
 
 
-def _patterns(rows: pa.Table, chosen: Mask) -> list[tuple[int, int]]:
-    """Return the distinct values of the column ``x`` in the selected staged rows, each with its number of rows.
+class _Pattern(NamedTuple):
+    """Staged rows that lack values in the same extra columns.
 
-    Without a column ``x``, the value is 0.
+    ``number`` is their value in the column ``x`` (0 if there is no such column), ``size`` the
+    number of the rows, and ``lacking`` the indexes of the columns.
     """
+
+    number: int
+    size: int
+    lacking: Sequence[int]
+
+
+def _patterns(effects: TableChanges, rows: pa.Table, chosen: Mask) -> list[_Pattern]:
+    """Return the distinct patterns of missing values among the selected staged rows of the changes."""
     if not chosen.any():
         return []
     if "x" not in rows.column_names:
-        return [(0, int(chosen.sum()))]
-    bits, counts = np.unique(rows["x"].to_numpy()[chosen], return_counts=True)
-    return list(zip(bits.tolist(), counts.tolist(), strict=True))
+        return [_Pattern(0, int(chosen.sum()), ())]
+    at = np.flatnonzero(chosen)
+    numbers, first, counts = np.unique(
+        rows["x"].to_numpy()[at], return_index=True, return_counts=True
+    )
+    # Any row of a pattern shows which columns all of them lack.
+    return [
+        _Pattern(number, count, _find_lacking(effects.nets, row))
+        for number, count, row in zip(
+            numbers.tolist(), counts.tolist(), at[first].tolist(), strict=True
+        )
+    ]
 
 
-def _lacking(table: TargetTable, bits: int) -> list[int]:
-    """Return the indexes of the columns that have no value in staged rows with these bits in ``x``."""
-    return [at for bit, at in enumerate(find_extra_columns(table)) if bits >> bit & 1]
+def _find_lacking(nets: NetChanges, row: int) -> list[int]:
+    """Return the indexes of the extra columns for which a change has no value. A patched row keeps its own, so it lacks none."""
+    if nets.effect[row] == RowEffect.PATCH:
+        return []
+    values = [(at, nets.values[at]) for at in find_extra_columns(nets.table)]
+    return [
+        at
+        for at, one in values
+        if one.values is None or (one.missing is not None and one.missing[row])
+    ]
 
 
-def _columns_to_insert(table: TargetTable, bits: int) -> list[int]:
-    """Return the indexes of the columns that an INSERT sets for staged rows with these bits in ``x``.
-
-    The other columns get their defaults.
-    """
-    lacking = _lacking(table, bits)
-    return [at for at, one in enumerate(table.columns) if not one.computed and at not in lacking]
+def _columns_to_insert(table: TargetTable, lacking: Sequence[int]) -> list[int]:
+    """Return the indexes of the columns that an INSERT sets for rows that lack some columns, which get their defaults."""
+    left_out = frozenset(lacking)
+    return [at for at, one in enumerate(table.columns) if not one.computed and at not in left_out]
 
 
 def _insertion(
@@ -348,11 +376,11 @@ def build_replacing_statements(
             deleted + updated,
         ),
     ]
-    for bits, count in _patterns(rows, effect != RowEffect.DELETE):
-        columns = _columns_to_insert(table, bits)
+    for one in _patterns(effects, rows, effect != RowEffect.DELETE):
+        columns = _columns_to_insert(table, one.lacking)
         selected = ", ".join(f"v{at}" for at in columns) + f" FROM {whole}"
-        selected += f" WHERE x = {bits:d}" if marked else ""
-        every.append((_insertion(table, columns, selected, dialect), count))
+        selected += f" WHERE x = {one.number:d}" if marked else ""
+        every.append((_insertion(table, columns, selected, dialect), one.size))
     needed = [one for one in every if one[1]]
     return [(f"DELETE FROM {name}", -1), *needed] if effects.emptied else needed
 
