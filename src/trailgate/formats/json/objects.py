@@ -167,7 +167,7 @@ def join_members(entries: Sequence[JsonMember], offsets: Longs) -> pa.Array:
     """For each i, join the members `offsets[i]:offsets[i + 1]` of a JSON object or array to one string.
 
     `entries` are the parts of a member in their order, each a column with one row per member. The
-    literal of the first part begins with a comma, which is left out before the first member of a
+    literal of the first part begins with a comma, which is omitted before the first member of a
     string. For example, the parts `,` with names and `:` with values give `"a":"1","b":"2"`.
     """
     rows = int(offsets[-1])
