@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import duckdb
+import pyarrow as pa
 import pytest
 
 from apply.histories import History, Shape, write
@@ -14,7 +16,7 @@ from apply.sources import delta_rows, duckdb_rows, write_log
 from apply.test_net_effects import FULL
 from laws import examples
 from oracles.apply_naive import Operation
-from sample_trail import NOTES, Op, write_trail
+from sample_trail import DEFINITIONS, NOTES, Op, changes, write_trail
 from trailgate import (
     ApplyError,
     ApplyReport,
@@ -31,7 +33,11 @@ from trailgate.apply.jobs.options import ApplyOptions, OnCollision, OnError
 from trailgate.apply.targets.duckdb import DuckDBTarget
 from trailgate.apply.targets.target import AppliedPosition
 from trailgate.cli.main import run
+from trailgate.definitions.defgen import write_sourcedefs
+from trailgate.model.changes import ChangeBatch
 from trailgate.model.tables import Column
+from trailgate.trail.format.file_header import FileHeader, TrailInfo, encode_header
+from trailgate.trail.writing.writer import encode
 
 # Of transaction 2 the update does not fit.
 LOG = [
@@ -441,6 +447,31 @@ def test_a_transaction_that_begins_in_a_table_that_is_not_read_is_discarded_alon
     )
     to = f"duckdb:{tmp_path / 'shop.duckdb'}"
     with ApplyRun(tmp_path / "ot", to, options, reading=ThreadReading(split_bytes=1)) as applied:
+        report = applied.to_end()
+    assert report.tables["my.orders"].discarded == 1
+    with duckdb.connect(str(tmp_path / "shop.duckdb")) as connection:
+        rows = connection.sql("SELECT id FROM my.orders ORDER BY id").fetchall()
+    assert rows == [(1,), (3,), (4,), (5,)]
+
+
+@pytest.mark.parametrize("split_bytes", [1, 1 << 20])
+def test_a_transaction_without_an_id_is_discarded_alone(tmp_path: Path, split_bytes: int) -> None:
+    """Of each transaction only the last operation is read, and no id shows that they are several."""
+    transactions = [
+        [Op("I", key, table=NOTES), Op("U" if key == 2 else "I", key, "new")] for key in range(1, 6)
+    ]
+    batch = changes(transactions)
+    blocks = [replace(one, tx_id=pa.nulls(len(one), pa.string())) for one in batch.blocks]
+    body = bytes(encode(ChangeBatch(blocks, batch.rows)).body)
+    header = encode_header(FileHeader(trail=TrailInfo(seqno=0)))
+    (tmp_path / "ot000000000").write_bytes(header + body)
+    (tmp_path / "ot.def").write_bytes(write_sourcedefs(DEFINITIONS))
+    options = ApplyOptions(
+        tables="MY.ORDERS", on_error="discard-transaction", discards=str(tmp_path / "d.jsonl")
+    )
+    to = f"duckdb:{tmp_path / 'shop.duckdb'}"
+    reading = ThreadReading(split_bytes=split_bytes)
+    with ApplyRun(tmp_path / "ot", to, options, reading=reading) as applied:
         report = applied.to_end()
     assert report.tables["my.orders"].discarded == 1
     with duckdb.connect(str(tmp_path / "shop.duckdb")) as connection:

@@ -396,6 +396,7 @@ def test_an_error_of_dates_states_what_reads_the_value(text: str, hint: str) -> 
         ("@VALONEOF (NAME, 'a', 'b')", ["1", None, "0"]),
         ("@EVAL (NAME = 'a', 1, ID > 0, 2)", ["1", None, "2"]),
         ("@CASE (NAME, 'a', 'first', 'other')", ["first", None, "other"]),
+        ("@RANGE (1, 1, NAME)", ["1", None, "1"]),
         ("@IF (@COLTEST (NAME, MISSING), 'none', NAME)", ["a", "none", "c"]),
         ("@IF (ID > 0, 'yes', NAME)", ["yes"] * 3),
     ],

@@ -269,10 +269,11 @@ def _range(scope: EvaluationScope, call: FunctionCall) -> Value:
     offsets, data = text_view(joined)
     hashes = np.empty(rows, np.int64)
     hash_strings(data, offsets, hashes)
-    selected = Value(
-        pa.array((hashes % total == number - 1).astype(np.int64)), ExpressionValueType.NUMBER
-    )
-    return Value(selected.data, ExpressionValueType.NUMBER, missing_of(values))
+    selected = pa.array((hashes % total == number - 1).astype(np.int64))
+    missing = missing_of(values)
+    if missing is None:
+        return Value(selected, ExpressionValueType.NUMBER)
+    return decided_value(selected, ExpressionValueType.NUMBER, missing)
 
 
 def _column(data: pa.Array | pa.Scalar, rows: int) -> pa.Array:

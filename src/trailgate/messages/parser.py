@@ -189,7 +189,7 @@ class MessageParser:
         if marks is None and not self.options.by_id and len(rows) < len(table_of):
             which = pa.array(rows)
             blocks = tuple(replace(b, order=np.searchsorted(rows, b.order)) for b in blocks)
-            excluded = None if excluded is None else excluded[rows]
+            excluded = None if excluded is None else _exclude_by_message(excluded, message)[rows]
             message, tx_id, csn = message[rows], tx_id.take(which), csn.take(which)
         generated: bool | Mask = txid.kind in (SourceKind.TX_ID, SourceKind.SEQ_ID)
         notes = records.notes | sources.notes
@@ -432,6 +432,17 @@ class MessageParser:
             found = records.errors(rows, problem, MISSING_HINT, table=block.table.name)
             errors.add(records.message[rows], found)
         return block.take(np.flatnonzero(selected.selected))
+
+
+def _exclude_by_message(excluded: Longs, message: Longs) -> Longs:
+    """Let the first record of each message, which is a transaction, decide about its records without a name.
+
+    For `excluded` see `find_excluded`. The first record may be of a table that is not captured.
+    """
+    # `message` ascends, so the first index of an equal number is that of the message's first record.
+    first = excluded[np.searchsorted(message, message)] == 1
+    decided: Longs = np.where(excluded < 0, first, excluded)
+    return decided
 
 
 def _first_and_last(message: Longs, ids: pa.Array, count: int) -> BadMessageIds:

@@ -115,3 +115,20 @@ def test_rules_that_need_the_whole_message_are_the_reason_that_it_is_too_long(fo
     assert run_local(long).operations == 2
     with pytest.raises(DecodeError, match="It cannot be cut: the match of t counts elements"):
         run_local(replace(long, source=replace(long.source, longest=20)))
+
+
+def test_a_message_without_transactions_is_noted_as_a_short_one_is(folder: Path) -> None:
+    text = f'<?xml version="1.0"?><!-- <a> --><feed day="2020-01-02">{"<other/>" * 9}</feed>'
+
+    summaries = [
+        run_local(job(folder, text, target, cut_from))
+        for target, cut_from in (("aa", 1 << 20), ("bb", 10))
+    ]
+
+    for summary in summaries:
+        assert (summary.messages, summary.operations, summary.skipped_messages) == (1, 0, 1)
+    short, long = (
+        [note for note in summary.notes if "matches no rule" in note] for summary in summaries
+    )
+    assert short == long
+    assert len(long) == 1

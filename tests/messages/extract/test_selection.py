@@ -303,6 +303,19 @@ def test_an_operation_without_a_user_has_that_of_its_transaction(place: Path) ->
     assert found == [("I", "c")]
 
 
+def test_the_user_of_an_operation_that_is_not_captured_counts_for_its_transaction(
+    place: Path,
+) -> None:
+    """The first two operations are of another table. Only the first one has a user."""
+    message = INSERTS.replace("ann", "bob", 1).replace("ann", "")
+
+    assert taken(capture_of(place, "EXCLUDEUSER bob", "TABLE S.U;"), message) == []
+    assert taken(capture_of(place, "EXCLUDEUSER ann", "TABLE S.U;"), message) == [("I", "c")]
+    # The next message is another transaction.
+    again = INSERTS.replace("ann", "")
+    assert taken(capture_of(place, "EXCLUDEUSER bob", "TABLE S.U;"), message, again) == [("I", "c")]
+
+
 def test_rules_survive_pickling(place: Path) -> None:
     rules = "TABLE S.T, KEYCOLS (NAME), FILTER (@STRFIND (NAME, 'J') > 0), TOKENS (A = 'x');"
     capture = capture_of(place, rules)

@@ -29,7 +29,7 @@ from trailgate.arrays import Longs, Mask
 from trailgate.errors import TrailgateError
 from trailgate.model.changes import ChangeBatch, ChangeBlock
 from trailgate.model.tables import Table
-from trailgate.model.transactions import mask_begins
+from trailgate.model.transactions import mask_begins, mask_ends
 from trailgate.storage.files.trail_files import TrailFiles
 from trailgate.storage.reading.options import above_csn
 from trailgate.storage.reading.splits import NoticeLog, SplitOptions, SplitReader, TrailSplit
@@ -337,18 +337,26 @@ def build_position(source: str, block: ChangeBlock | TargetOperations, row: int)
 def _find_begins(batch: ChangeBatch, before: ChangeBatch | None) -> Mask:
     """Return a mask of the operations that begin a transaction. ``before`` is the split's previous batch.
 
-    The transaction indicator alone is not enough: the operation that has it may be on a table that
-    is not read. So a change of the transaction's ID also counts, and so does the first operation of
-    a split, which contains complete transactions.
+    The indicator of a begin alone is not enough: the operation that has it may be on a table that is
+    not read. So an operation also begins a transaction after one that ends a transaction, if the
+    transaction's ID changes, and as the first one of a split, which contains complete transactions.
     """
     if not batch.rows:
         return np.zeros(0, bool)
     # Equal IDs get equal codes.
     ids = batch.in_order("tx_id").dictionary_encode(null_encoding="encode").indices.to_numpy()
-    begins: Mask = mask_begins(batch.tx_indicators())
-    begins[1:] |= np.diff(ids) != 0
-    begins[0] |= before is None or _tx_id(before, before.rows - 1) != _tx_id(batch, 0)
+    indicators = batch.tx_indicators()
+    begins: Mask = mask_begins(indicators)
+    begins[1:] |= (np.diff(ids) != 0) | mask_ends(indicators[:-1])
+    if before is None or _ends(before) or _tx_id(before, before.rows - 1) != _tx_id(batch, 0):
+        begins[0] = True
     return begins
+
+
+def _ends(batch: ChangeBatch) -> bool:
+    """Return whether the last operation of a batch ends a transaction."""
+    block, row = batch.find(batch.rows - 1)
+    return bool(mask_ends(block.tx_ind[row : row + 1])[0])
 
 
 def _tx_id(batch: ChangeBatch, number: int) -> str | None:

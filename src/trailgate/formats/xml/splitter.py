@@ -61,6 +61,7 @@ _CUTS: Final = 1 << 16  # size of the array of cuts: room for some thousand
 _TOKEN: Final = 1 << 20  # with more bytes after a refused token, expat checks the message
 BETWEEN: Final = 1 << 20  # the most bytes between transactions that are kept
 _BEGIN: Final = re.compile(rb"<")
+_NAME: Final = re.compile(rb"[^\s/>!?]+")
 # Complete tokens: their first bytes, their pattern, and their name.
 _TOKENS: Final = (
     (b"<!--", re.compile(rb"-->"), "comment"),
@@ -203,17 +204,22 @@ class _Cutting:
         self.wanted = 0  # the minimum size of the next chunk
 
     def batches(self) -> Iterator[MessageBatch]:
-        """Yield the transactions of the XML message, some at a time, each as a separate message."""
-        begun = False
+        """Yield the transactions of the XML message, or an empty root element if there are none.
+
+        So a message in which no rule matches is a message without operations, as a short one is.
+        """
+        begun = found = False
+        root = b""
         for data, last in self._chunks():
             self._append(data)
             if not begun:
                 self._begin()
-                begun = True
+                begun, root = True, self._empty_root()
             code = FULL
             while code == FULL:
                 code = self._run(last=last)
                 if self.now[CUT_WRITTEN]:
+                    found = True
                     yield self._cut()
                 elif code == FULL:
                     self.room = self.room.enlarge()
@@ -225,6 +231,29 @@ class _Cutting:
             if code not in {DONE, NEEDS_MORE}:
                 self._wait(code)
             self._check_length()
+        if not found:
+            zero = np.zeros(1, np.int64)
+            size = zero + len(root)
+            yield MessageBatch(pa.py_buffer(root), zero, size, zero + self.file, zero)
+
+    def _empty_root(self) -> bytes:
+        """Return the root element without its content. If the first chunk does not have its tag, any name is used."""
+        text = self.text[self.begin : self.size].tobytes()
+        found = _BEGIN.search(text)
+        while found is not None:
+            at = found.start()
+            begin, whole, kind = next(one for one in _TOKENS if text.startswith(one[0], at))
+            find = whole.match if kind == "tag" else whole.search
+            end = find(text, at + len(begin))
+            name = _NAME.match(text, at + 1)
+            if end is None or (kind == "tag" and name is None):
+                break
+            if kind == "tag":
+                assert name is not None
+                tag = text[at : end.end()]
+                return tag if tag.endswith(b"/>") else b"%b</%b>" % (tag, name.group())
+            found = _BEGIN.search(text, end.end())
+        return b"<message/>"
 
     def _chunks(self) -> Iterator[tuple[bytes, bool]]:
         """Yield the XML message as UTF-8 in chunks of at least `wanted` bytes, with a flag for the last."""
