@@ -477,3 +477,29 @@ def test_a_transaction_without_an_id_is_discarded_alone(tmp_path: Path, split_by
     with duckdb.connect(str(tmp_path / "shop.duckdb")) as connection:
         rows = connection.sql("SELECT id FROM my.orders ORDER BY id").fetchall()
     assert rows == [(1,), (3,), (4,), (5,)]
+
+
+def test_an_operation_that_was_applied_before_is_not_discarded_with_its_transaction(
+    tmp_path: Path,
+) -> None:
+    """The second run reads the transaction again for a table that is new in its group."""
+    write_trail(tmp_path / "ot", [[[Op("I", 1), Op("U", 9, table=NOTES), Op("I", 2, table=NOTES)]]])
+    to, file = f"duckdb:{tmp_path / 'shop.duckdb'}", tmp_path / "d.jsonl"
+    apply_trail(tmp_path / "ot", to, tables=["MY.ORDERS"])
+
+    report = apply_trail(
+        tmp_path / "ot",
+        to,
+        tables=["MY.ORDERS", "MY.NOTES"],
+        changed_maps="catch-up",
+        on_error="discard-transaction",
+        discards=str(file),
+    )
+
+    with duckdb.connect(str(tmp_path / "shop.duckdb")) as connection:
+        assert connection.sql("SELECT id FROM my.orders").fetchall() == [(1,)]
+    assert [(line["table"], line["op_type"]) for line in discards(file)] == [
+        ("MY.NOTES", "U"),
+        ("MY.NOTES", "I"),
+    ]
+    assert sum(report.reasons.values()) == 2

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
+from itertools import islice
 from typing import Final
 
 import numpy as np
@@ -197,14 +198,21 @@ class SplitWork:
         block, transactions = part
         moved = replace(block, order=block.order + split.rows)
         numbers = transactions[block.order]
-        if self.keep:
-            split.blocks.append((moved, numbers))
+        added: list[Longs] = []
+        errors_before = len(faults.errors)
         for portion, errors in self._portions(moved, faults):
             for mapped in self.prepare(portion, errors):
                 # A mapped block may have fewer rows. Its ``order`` still numbers the split, so the
                 # batch's rows are that minus ``split.rows``.
                 chosen = numbers if mapped is moved else transactions[mapped.order - split.rows]
-                self._add(split, parts, (mapped, chosen), errors, block.table)
+                added.append(self._add(split, parts, (mapped, chosen), errors, block.table))
+        if self.keep:
+            # Only what is applied or has an error: what a table has applied before is not discarded
+            # with its transaction.
+            failed = np.array(list(islice(faults.errors, errors_before, None)), np.int64)
+            wanted = np.concatenate([*added, failed])
+            rows = np.flatnonzero(np.isin(moved.order, wanted))
+            split.blocks.append((moved.take(rows), numbers[rows]))
 
     def _portions(
         self, block: ChangeBlock, faults: OperationErrors
@@ -230,8 +238,11 @@ class SplitWork:
         part: Part,
         faults: OperationErrors,
         source: Table,
-    ) -> None:
-        """Convert the operations of a block for one target table and add them, except those that it must not apply (again)."""
+    ) -> Longs:
+        """Convert the operations of a block for one target table and add them, except those that it must not apply (again).
+
+        Returns the numbers of the added operations in the split.
+        """
         block, transactions = part
         wanted = self.extend(make_target_table(block.table))
         name = str(wanted)
@@ -248,7 +259,7 @@ class SplitWork:
             keep &= pc.fill_null(later, False).to_numpy(zero_copy_only=False)
         rows = np.flatnonzero(keep)
         if not len(rows):
-            return
+            return rows
         known = replace(known, table=add_missing_columns(known.table, wanted))
         split.tables[name] = known
         _add_definition(split.defined, source, block.position[rows[0]].as_py() or "")
@@ -263,6 +274,8 @@ class SplitWork:
                     join_operations([one.with_columns_of(known.table) for one in joined])
                 )
             ]
+        added: Longs = block.order[rows]
+        return added
 
 
 def _up_to(block: ChangeBlock, position: str) -> Mask:
