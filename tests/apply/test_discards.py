@@ -467,7 +467,7 @@ def test_a_transaction_without_an_id_is_discarded_alone(tmp_path: Path, split_by
     (tmp_path / "ot000000000").write_bytes(header + body)
     (tmp_path / "ot.def").write_bytes(write_sourcedefs(DEFINITIONS))
     options = ApplyOptions(
-        tables="MY.ORDERS", on_error="discard-transaction", discards=str(tmp_path / "d.jsonl")
+        tables=["MY.ORDERS"], on_error="discard-transaction", discards=str(tmp_path / "d.jsonl")
     )
     to = f"duckdb:{tmp_path / 'shop.duckdb'}"
     reading = ThreadReading(split_bytes=split_bytes)
