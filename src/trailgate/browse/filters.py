@@ -55,7 +55,7 @@ class RowKeys:
     keys: tuple[RowKey, ...]
 
     def mask_operations(self, block: ChangeBlock) -> Mask:
-        """Return a mask of the block's operations on this row.
+        """Filter a block's operations by this row: return a mask of those on it.
 
         An operation is on the row if its key, before or after, is a key that the row had at the
         position of the operation.

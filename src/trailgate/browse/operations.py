@@ -225,7 +225,7 @@ class OperationSearch:
         return SearchResult(rows, reached or next_one, self.place, hurried)
 
     def spans(self) -> Iterator[IndexSpan]:
-        """Yield the index spans that may contain matches, in the direction of the search."""
+        """Yield the index spans in which to search for a page of operations, in the direction of the search."""
         with self.index.lock:
             gone, patterns = self.index.gone, self.filters.tables
             spans = [span for span in self.index.spans if span.number not in gone]

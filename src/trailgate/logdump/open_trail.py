@@ -315,7 +315,7 @@ class OpenTrail:
 
     @property
     def wrong_size(self) -> list[str]:
-        """One sentence if the file is empty or does not have the size in its header, otherwise none."""
+        """A list with one sentence if the file is empty or its size is not the one that its header states, otherwise an empty list."""
         return describe_wrong_size(self._reader)
 
     def refresh_size(self) -> bool:

@@ -316,7 +316,7 @@ class _Template:
             self.add(None, [(")", None), (" (unknown place)", None), ("", None)], states)
 
     def finish(self) -> list[RowPiece]:
-        """Return all pieces of the template, the last one with the remaining literal."""
+        """Return the pieces of an error's text. The last one is the literal text that was added after the last value."""
         return [*self.pieces, RowPiece(None, (PieceForm(self.literal),))]
 
 

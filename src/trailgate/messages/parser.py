@@ -254,7 +254,7 @@ class MessageParser:
         return found
 
     def _metadata_block(self, sources: MetadataValues, kinds: Octets) -> ChangeBlock:
-        """Build a block of all records' metadata, without tables and images."""
+        """Build a block of the metadata of all message records, before their tables and images are known."""
         options, records = self.options, sources.records
         messages, count = records.messages, len(kinds)
         position = format_positions(

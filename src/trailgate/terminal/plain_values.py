@@ -153,7 +153,7 @@ def _durations(column: pa.Array) -> list[Any]:
 
 
 def _interval_text(value: Any) -> str:
-    """Format an interval as ISO 8601 does: 14 months, 3 days and 4.5 seconds are ``P14M3DT4.5S``."""
+    """Format an Arrow interval for JSON or a printed table, as ISO 8601 does: 14 months, 3 days and 4.5 seconds are ``P14M3DT4.5S``."""
     months, days, nanoseconds = value
     seconds, fraction = divmod(abs(nanoseconds), SECONDS)
     sign = "-" if nanoseconds < 0 else ""

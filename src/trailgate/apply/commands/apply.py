@@ -190,7 +190,7 @@ def apply(arguments: ApplyArguments, trail: str) -> None:
 
 
 def _follow(arguments: ApplyArguments, trail: str) -> None:
-    """Run ``trailgate apply --follow``, and print the totals. Raises Exit if some operations were not applied."""
+    """Carry out the option ``--follow`` of ``trailgate apply``, with a `FollowLoop`. Raises Exit if some operations were not applied."""
     from trailgate.apply.commands.follow import FollowLoop, metric_labels, print_followed
     from trailgate.apply.jobs.resolved_options import resolve_apply_options
 

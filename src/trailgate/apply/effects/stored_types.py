@@ -56,11 +56,11 @@ class StorageRule(Enum):
 
 @dataclass(frozen=True, slots=True)
 class DatabaseColumnType:
-    """A column's type in a database: its name, its rule, and its numbers in parentheses.
+    """A column's type in a database: its name, how it stores values, and its numbers in parentheses.
 
     ``name`` includes the numbers. For numeric(12,2), ``size`` is 12 and ``scale`` is 2; ``size`` is
-    -1 if the type has no numbers. If ``canonical``, values are written in the canonical spelling,
-    in which equal values have equal texts.
+    -1 if the type has no numbers. ``canonical`` is set if `check_stored_values` must always return
+    values in their canonical spelling, in which equal values have equal texts.
     """
 
     name: str

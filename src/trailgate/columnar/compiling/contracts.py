@@ -21,9 +21,9 @@ class ArrayContract(NamedTuple):
     writes: bool
 
     def passed(self, name: str, value: Any) -> Any:
-        """Convert an argument to the array that is passed to the kernel.
+        """Check that an array argument fulfils the kernel's contract, and return it.
 
-        Raises TypeError if it violates the contract.
+        Raises TypeError if it does not.
         """
         if not isinstance(value, np.ndarray) or value.dtype != self.dtype:
             raise TypeError(f"{name}: expected an array of {self.dtype}, got {_kind(value)}")
@@ -49,7 +49,7 @@ class NumberContract(NamedTuple):
     kind: type[Any]
 
     def passed(self, name: str, value: Any) -> Any:
-        """Convert an argument to the number that is passed to the kernel.
+        """Check that a number argument fulfils the kernel's contract, and convert it to the Python type that the kernel gets.
 
         Raises TypeError for anything else.
         """

@@ -21,7 +21,11 @@ def inner(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def instruction(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Mark an inner function that is replaced by the function of the same name in ``instructions`` when compiled."""
+    """Mark a function that kernels call, and that compiled kernels replace by an instruction.
+
+    The instruction is the function of the same name in ``instructions.py``; this one is used when a
+    kernel runs as plain Python.
+    """
     setattr(function, _MARK, True)
     return function
 

@@ -229,9 +229,10 @@ class MatchCollector:
         self.operation: list[int] = []
 
     def add(self, message: int, matches: Sequence[RuleMatch], shift: int = 0) -> None:
-        """Add the matches of the top-level rules in an XML message.
+        """Append the matches that the general engine found in one XML message to the collected arrays.
 
-        `shift` is the number of bytes (a byte order mark) before the tree's text.
+        `matches` are those of the top-level rules, and `message` is the message's index. `shift` is
+        the number of bytes (a byte order mark) before the tree's text.
         """
         for match in matches:
             if match.rule.type is RuleType.TRANSACTION:

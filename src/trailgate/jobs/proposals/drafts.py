@@ -152,7 +152,7 @@ def take_first_for_key(
 
 
 def put_only_table(draft: PropertiesDraft, names: Sequence[str]) -> None:
-    """Add the only table as a literal, because no JSON member has SCHEMA.TABLE.
+    """Add the only table of the sample messages to a draft as a literal, because no JSON member has SCHEMA.TABLE.
 
     ``names`` has the table of each sample row. Raises DecodeError if there are several tables.
     """

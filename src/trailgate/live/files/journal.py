@@ -80,7 +80,7 @@ class KnownIds:
         return len(self._sums)
 
     def mask_new(self, ids: pa.RecordBatch) -> Mask:
-        """Return a mask of the messages that are new: neither in the journal, nor earlier in this batch.
+        """Return a mask of the messages whose ids are new: neither among the journal's known ids, nor earlier in this batch.
 
         ``ids`` are rows of an id file. Raises BrokerError if a known id comes with a different
         body, because that is a different message.

@@ -181,8 +181,8 @@ class TrailFileReader:
     def incomplete_bytes(self, end: int) -> int:
         """Return the size of the incomplete record at the end of this file.
 
-        ``end`` is the end of the last complete record. Raises DecodeError if a valid record follows
-        it, because then the length of the record before that one is damaged.
+        ``end`` is the end of the last complete record. Raises DecodeError if there is a valid
+        record after the bytes that seem incomplete: then they are a record with a damaged length.
         """
         size = self.file.size
         if end >= size:
@@ -250,7 +250,7 @@ class TrailFileReader:
 
 
 def usual_charset(header: FileHeader | None, definitions: Definitions) -> str:
-    """Return the character set of a trail's text if no option names it.
+    """Return the character set of a trail file's text, by its header and the definitions, if no option names it.
 
     That is UTF-8 if the file's header states UTF-8. Otherwise it is the character set that the
     definitions name, or UTF-8 if they name none. Raises OptionError if the name is unknown.

@@ -194,7 +194,11 @@ def _decide(key: str, over: str, own: str) -> Steps:
 
 
 def complete_claim(key: str, over: str) -> Generator[Step, Any, tuple[str, ...]]:
-    """Plan to complete a claim to replace a file, whichever process made the claim. Returns the names of the files in it."""
+    """Yield the steps that complete a claim to replace the file ``key`` whose tag is ``over``.
+
+    Any process may complete it, not only the one that made it. Returns the names of the files that
+    the claim contained, or () if there is no claim.
+    """
     claim = claim_name(key, over)
     names: tuple[str, ...] | None = yield ListStep(claim)
     if names is None:

@@ -199,9 +199,10 @@ class TrailLocation:
         self.backend.commit(commit, target.staging)
 
     def _finish(self, before: Manifest) -> StagedFile | None:
-        """Return the change that finishes the trail file to which a streaming query appends, or None.
+        """Return the change to the trail's last file that publishing further files requires, or None.
 
-        Its header must state that it will not grow any more, because other files will follow it.
+        If a streaming query appended to that file, its header must state that it will not grow any
+        more.
         """
         if before.growing is None or not self.backend.appends:
             return None

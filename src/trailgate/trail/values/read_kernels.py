@@ -182,11 +182,11 @@ def count_columns(data: Octets, starts: Longs, ends: Longs, big: bool, most: int
 def find_two_images(
     data: Octets, start: int, end: int, big: bool, kind: int, columns: int
 ) -> tuple[int, int]:
-    """Return the offsets at which the images of an area of two images begin, or -1 and -1 if it cannot be split.
+    """Find the two images in an area of a trail record. Return the offset of each, or -1 and -1 if the area cannot be split.
 
-    ``kind`` is 2 or 4 for a length field of that many bytes at the area's beginning. Any other kind
-    means that the width is unknown: it is the one with which cells fill both images exactly, or 2
-    if both widths fit.
+    The area begins with a length field, which has the size of the first image. ``kind`` is the
+    field's width: 2 or 4 bytes. For any other kind both widths are tried, first 2: a width fits if
+    both images consist of complete cells of a table with ``columns`` columns.
     """
     # Example, big-endian: 00 05 | 00 00 00 01 41 | 00 00 00 01 42. With two bytes the first image ends at
     # 2 + 5 and both images are cells. With four bytes the length would be 0x00050000: beyond the end.

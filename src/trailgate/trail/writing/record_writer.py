@@ -218,9 +218,10 @@ def head_size(group: TrailRecordGroup) -> int:
 
 
 def make_record_template(group: TrailRecordGroup, io_type: int = 0) -> Octets:
-    """Return the start that all records of the group share: the frames of G and H, GHDR and the name area.
+    """Build the bytes with which all records of the group begin: the frames of G and H, GHDR and the name area.
 
-    Fields that differ between records are 0 (trail format §5). ``SPARE`` bytes follow.
+    Fields that differ between records are 0 (trail format §5), also the I/O type unless ``io_type``
+    states it. ``SPARE`` more bytes follow, because the template is copied 32 bytes at a time.
     """
     area = group.reference.area
     model = np.zeros(1, RECORD_HEADS[group.reference.order])
