@@ -15,9 +15,9 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from trailgate.arrays import Mask
+from trailgate.columnar.rows import nullify_rows
 from trailgate.errors import DefinitionError, OptionError, TrailgateError
 from trailgate.expressions.comparing import compare_values
 from trailgate.expressions.functions import FUNCTIONS
@@ -84,11 +84,7 @@ def evaluate_as_text(
 
     The text is NULL if the value is, or if a column that it needs is missing.
     """
-    column = evaluate_with_missing(value, block, environment)
-    # Some functions, such as @RANGE, have a value in rows in which it is not known.
-    missing = column.is_missing(len(block))
-    null = pa.scalar(None, pa.string())
-    return pc.if_else(pa.array(missing), null, column.values) if missing.any() else column.values
+    return evaluate_with_missing(value, block, environment).values
 
 
 def evaluate_with_missing(
@@ -96,11 +92,14 @@ def evaluate_with_missing(
 ) -> StateColumn:
     """Evaluate an expression as text for each row of a block, for example for a COLMAP.
 
-    The text is missing if a column that it needs is missing.
+    The text is missing, and NULL, if a column that it needs is missing.
     """
     result = _Scope(block, environment, value.text).value(value.node)
     text = result.text()
     column = pa.repeat(text, len(block)) if isinstance(text, pa.Scalar) else text
+    # A function such as @IF or @RANGE has some value in these rows too.
+    if result.missing is not None and result.missing.any():
+        column = nullify_rows(column, result.missing)
     return StateColumn(column, result.missing)
 
 

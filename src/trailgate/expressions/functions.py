@@ -37,7 +37,6 @@ from trailgate.expressions.values import (
     ExpressionValueType,
     Value,
     Verdicts,
-    decided_value,
     missing_of,
     number_value,
     text_value,
@@ -270,10 +269,7 @@ def _range(scope: EvaluationScope, call: FunctionCall) -> Value:
     hashes = np.empty(rows, np.int64)
     hash_strings(data, offsets, hashes)
     selected = pa.array((hashes % total == number - 1).astype(np.int64))
-    missing = missing_of(values)
-    if missing is None:
-        return Value(selected, ExpressionValueType.NUMBER)
-    return decided_value(selected, ExpressionValueType.NUMBER, missing)
+    return Value(selected, ExpressionValueType.NUMBER, missing_of(values))
 
 
 def _column(data: pa.Array | pa.Scalar, rows: int) -> pa.Array:
@@ -338,7 +334,7 @@ def _compute(scope: EvaluationScope, call: FunctionCall) -> Value:
         return Value(value.text(), ExpressionValueType.NUMBER, value.missing)
     verdicts = scope.verdicts(node)
     data = pc.if_else(pa.array(verdicts.true_rows), "1", "0")
-    return decided_value(data, ExpressionValueType.NUMBER, verdicts.undecided_rows)
+    return Value(data, ExpressionValueType.NUMBER, verdicts.undecided_rows)
 
 
 def _if(scope: EvaluationScope, call: FunctionCall) -> Value:
@@ -396,7 +392,7 @@ def _choose(
         missing = np.where(true, _missing(value, rows), missing) | verdicts.undecided_rows
     # The result is a number only if all possible values are.
     kinds = {value.kind for value in (*values, *([last] if default is not None else ()))}
-    return decided_value(
+    return Value(
         data,
         ExpressionValueType.NUMBER
         if kinds == {ExpressionValueType.NUMBER}
@@ -417,7 +413,7 @@ def _one_of(scope: EvaluationScope, call: FunctionCall) -> Value:
         (scope.verdicts(Comparison("=", value, other, call.at)) for other in others),
     )
     true = pa.array(result.true_rows.astype(np.int64))
-    return decided_value(true, ExpressionValueType.NUMBER, result.undecided_rows)
+    return Value(true, ExpressionValueType.NUMBER, result.undecided_rows)
 
 
 def _column_state(scope: EvaluationScope, call: FunctionCall) -> Value:

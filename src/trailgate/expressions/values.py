@@ -85,13 +85,6 @@ def number_value(data: pa.Array | pa.Scalar, *values: Value) -> Value:
     return Value(pc.cast(data, pa.int64()), ExpressionValueType.NUMBER, missing_of(values))
 
 
-def decided_value(data: pa.Array | pa.Scalar, kind: ExpressionValueType, missing: Mask) -> Value:
-    """Build a value that conditions choose: NULL and missing in the rows of ``missing``."""
-    if missing.any():
-        data = pc.if_else(pa.array(missing), pa.scalar(None, data.type), data)
-    return Value(data, kind, missing)
-
-
 def missing_of(values: Sequence[Value]) -> Mask | None:
     """Return a mask of the rows in which any of these values is missing; None for no rows."""
     missing: Mask | None = None
