@@ -61,7 +61,11 @@ _CUTS: Final = 1 << 16  # size of the array of cuts: room for some thousand
 _TOKEN: Final = 1 << 20  # with more bytes after a refused token, expat checks the message
 BETWEEN: Final = 1 << 20  # the most bytes between transactions that are kept
 _BEGIN: Final = re.compile(rb"<")
-_NAME: Final = re.compile(rb"[^\s/>!?]+")
+# The start tag of the root element and its name, after comments and processing instructions.
+_ROOT: Final = re.compile(
+    rb"(?:[^<]|<!--.*?-->|<\?.*?\?>)*+(<([^\s/>!?]+)(?:[^>\"']++|\"[^\"]*+\"|'[^']*+')*+>)",
+    re.DOTALL,
+)
 # Complete tokens: their first bytes, their pattern, and their name.
 _TOKENS: Final = (
     (b"<!--", re.compile(rb"-->"), "comment"),
@@ -238,22 +242,11 @@ class _Cutting:
 
     def _empty_root(self) -> bytes:
         """Return the root element without its content. If the first chunk does not have its tag, any name is used."""
-        text = self.text[self.begin : self.size].tobytes()
-        found = _BEGIN.search(text)
-        while found is not None:
-            at = found.start()
-            begin, whole, kind = next(one for one in _TOKENS if text.startswith(one[0], at))
-            find = whole.match if kind == "tag" else whole.search
-            end = find(text, at + len(begin))
-            name = _NAME.match(text, at + 1)
-            if end is None or (kind == "tag" and name is None):
-                break
-            if kind == "tag":
-                assert name is not None
-                tag = text[at : end.end()]
-                return tag if tag.endswith(b"/>") else b"%b</%b>" % (tag, name.group())
-            found = _BEGIN.search(text, end.end())
-        return b"<message/>"
+        found = _ROOT.match(memoryview(pa.py_buffer(self.text))[self.begin : self.size])
+        if found is None:
+            return b"<message/>"
+        tag, name = found.groups()
+        return tag if tag.endswith(b"/>") else b"%b</%b>" % (tag, name)
 
     def _chunks(self) -> Iterator[tuple[bytes, bool]]:
         """Yield the XML message as UTF-8 in chunks of at least `wanted` bytes, with a flag for the last."""
