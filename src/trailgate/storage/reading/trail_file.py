@@ -311,20 +311,26 @@ class EarlierTables:
             self._searched = stop
 
 
+def has_complete_header(trail: TrailFiles, reader: TrailFileReader) -> bool:
+    """Return whether the header of a trail file is complete. Raises TruncatedError if it is not, and the file no longer grows."""
+    try:
+        _ = reader.header
+    except TruncatedError:
+        if not trail.may_grow(reader.file):
+            raise
+        return False
+    return True
+
+
 def may_define_tables(trail: TrailFiles, reader: TrailFileReader) -> bool:
     """Return whether a file of the trail may contain metadata records.
 
-    Files of older levels have none. The last file has none yet while its header is incomplete; in
-    any other file an incomplete header raises TruncatedError.
+    Files of older levels have none, and the last file has none yet while its header is incomplete.
+    Raises TruncatedError if the header of another file is incomplete.
     """
-    file = reader.file
-    try:
-        header = reader.header if file.size else None
-    except TruncatedError:
-        if trail.may_grow(file):
-            return False
-        raise
-    return header is not None and header.trail.compatibility >= METADATA_LEVEL
+    if not (reader.file.size and has_complete_header(trail, reader)):
+        return False
+    return reader.header is not None and reader.header.trail.compatibility >= METADATA_LEVEL
 
 
 def find_table(trail: TrailFiles, name: str, number: int | None = None) -> Table:
@@ -390,13 +396,9 @@ def first_ddl(
         with TrailFileReader(file) as reader:
             start_offset = start.offset if file.number == start.number else 0
             until = min(file.size, end.offset) if file.number == end.number else file.size
-            try:
-                start_offset = max(start_offset, reader.begin)
-            except TruncatedError:
-                if trail.may_grow(file):
-                    break  # the last file's header is still being written
-                raise
-            for offset in reader.offsets_of_type(start_offset, until, IO_DDL):
+            if not has_complete_header(trail, reader):
+                break
+            for offset in reader.offsets_of_type(max(start_offset, reader.begin), until, IO_DDL):
                 record = decode_record(
                     reader.read(offset, LONGEST), 0, order=reader.order, base=offset
                 )
