@@ -28,8 +28,6 @@ HINT = (
     "Was the table changed by others, or loaded after the trail begins? Give the CSN of the load with --after-csn, "
     "or overwrite the differences with --on-collision overlay (HANDLECOLLISIONS)"
 )
-
-
 SEVERAL_ROWS = "Leave one row of each key in the table, or name its key columns with KEYCOLS in a parameter file"
 EQUAL_ROWS = "Name its key columns with KEYCOLS in a parameter file or in definitions, or keep all rows with --mode append"
 

@@ -327,8 +327,7 @@ def _find_lacking(nets: NetChanges, row: int) -> list[int]:
 
 def _columns_to_insert(table: TargetTable, lacking: Sequence[int]) -> list[int]:
     """Return the indexes of the columns that an INSERT sets for rows that lack some columns, which get their defaults."""
-    left_out = frozenset(lacking)
-    return [at for at, one in enumerate(table.columns) if not one.computed and at not in left_out]
+    return [at for at, one in enumerate(table.columns) if not one.computed and at not in lacking]
 
 
 def _insertion(
