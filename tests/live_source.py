@@ -14,7 +14,7 @@ from typing import Literal
 import numpy as np
 
 from sample_trail import DEFINITIONS, NOTES, Op, Transaction, changes
-from trailgate.definitions.defgen import complete_table
+from trailgate.definitions.defgen_layout import complete_table
 from trailgate.model.changes import ChangeBatch
 from trailgate.model.tables import Definitions
 from trailgate.storage.live.appender import TrailAppender

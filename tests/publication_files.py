@@ -12,7 +12,7 @@ import numpy as np
 from held_captures import held_setup
 from message_cases import Case, rows_of
 from trailgate.capture.capture import Capture
-from trailgate.definitions.defgen import complete_table
+from trailgate.definitions.defgen_layout import complete_table
 from trailgate.expressions.selection import CaptureRules
 from trailgate.formats.publications.options import EventPublishingOptions
 from trailgate.messages.messages import MessageBatch

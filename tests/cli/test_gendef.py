@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from trailgate.cli.main import run
-from trailgate.definitions.defgen import find_layout_fault, read_sourcedefs
+from trailgate.definitions.defgen import read_sourcedefs
+from trailgate.definitions.defgen_layout import find_layout_fault
 
 COPYBOOK = """
  01 HEADER.

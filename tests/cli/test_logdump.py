@@ -18,7 +18,7 @@ from sample_trail import Op, write_trail
 from trailgate.cli.main import run
 from trailgate.logdump.completion import make_completer
 from trailgate.logdump.conversation import Conversation
-from trailgate.logdump.syntax import EPOCH
+from trailgate.logdump.times import EPOCH
 
 
 @pytest.fixture

@@ -7,8 +7,9 @@ import pytest
 from trailgate.cobol.copybook.flat_columns import flat_columns
 from trailgate.cobol.copybook.layouts import CopybookLayout
 from trailgate.cobol.copybook.reader import read_copybook
-from trailgate.definitions.defgen import find_layout_fault, read_sourcedefs, write_sourcedefs
-from trailgate.definitions.gendef import table_of_layout
+from trailgate.definitions.copybook_tables import table_of_layout
+from trailgate.definitions.defgen import read_sourcedefs, write_sourcedefs
+from trailgate.definitions.defgen_layout import find_layout_fault
 from trailgate.errors import DefinitionError
 from trailgate.model.tables import Definitions
 

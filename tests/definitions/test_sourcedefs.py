@@ -9,13 +9,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from trailgate.definitions.defgen import (
-    complete_table,
-    find_layout_fault,
-    lay_out_columns,
-    read_sourcedefs,
-    write_sourcedefs,
-)
+from trailgate.definitions.defgen import read_sourcedefs, write_sourcedefs
+from trailgate.definitions.defgen_layout import complete_table, find_layout_fault, lay_out_columns
 from trailgate.errors import DefinitionError, EncodeError, TrailgateError
 from trailgate.model.tables import Column, DatabaseLines, Definitions, Table
 from trailgate.model.types import TYPES

@@ -18,7 +18,7 @@ from logdump.trails import TRAILS, order_records
 from trailgate.logdump import open_trail
 from trailgate.logdump.conversation import COMMANDS
 from trailgate.logdump.filter_options import OPTIONS_BY_NAME
-from trailgate.logdump.open_trail import number_transactions
+from trailgate.logdump.record_chunks import number_transactions
 from trailgate.logdump.result_output import json_values, text_lines
 from trailgate.logdump.results import CountResult, FailureResult, NoteResult
 from trailgate.trail.format.file_header import FileHeader, encode_header

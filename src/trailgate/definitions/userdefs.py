@@ -16,7 +16,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from trailgate.definitions.defgen import CONTROL, complete_table
+from trailgate.definitions.defgen import CONTROL
+from trailgate.definitions.defgen_layout import complete_table
 from trailgate.errors import OptionError, Where, did_you_mean
 from trailgate.model.tables import Column, Table
 

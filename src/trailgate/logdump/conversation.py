@@ -8,19 +8,29 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Final
 
-from trailgate.logdump.commands import counting, files, filtering, positions, session, settings
+from trailgate.logdump.commands import (
+    counting,
+    files,
+    filtering,
+    positions,
+    saving,
+    session,
+    settings,
+)
 from trailgate.logdump.result_output import json_values, text_lines
 from trailgate.logdump.results import EditResult, FailureResult, Result, SessionEnd
 from trailgate.logdump.session import LogdumpCommand, LogdumpSession
 
 ALL_COMMANDS: Final[tuple[LogdumpCommand, ...]] = (
     *files.FILE_COMMANDS,
-    *files.SAVING_COMMANDS,
+    *session.SCRIPT_COMMANDS,
+    *saving.SAVING_COMMANDS,
     *positions.MOVING_COMMANDS,
     *positions.SCANNING_COMMANDS,
     *settings.SETTING_COMMANDS,
     *filtering.FILTER_COMMANDS,
     *counting.COUNT_COMMANDS,
+    *settings.SHOW_COMMANDS,
     *session.SESSION_COMMANDS,
     *session.CONVERSION_COMMANDS,
     *session.UNSUPPORTED_COMMANDS,

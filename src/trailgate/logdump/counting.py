@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from trailgate.arrays import Longs, Mask
 from trailgate.errors import OptionError
-from trailgate.logdump.open_trail import LogdumpChunk
+from trailgate.logdump.record_chunks import LogdumpChunk
 from trailgate.model.transactions import BEFORE
 from trailgate.trail.format.record_types import (
     IO_COMMENT,

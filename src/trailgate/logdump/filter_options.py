@@ -1,9 +1,14 @@
-"""The options of Logdump's FILTER: each has names, a syntax, a help text, and a function that builds a test."""
+"""The options of Logdump's FILTER: each has names, a syntax, a help text, and a function that builds a test.
+
+The words after an option are often a comparison and a value: ``>= 100``, ``100 GE``, or ``100``,
+which means equality. The tests are made of those of ``record_tests``.
+"""
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from types import MappingProxyType
@@ -13,30 +18,87 @@ import numpy as np
 
 from trailgate.arrays import Mask
 from trailgate.errors import OptionError
-from trailgate.logdump import filters
-from trailgate.logdump.filters import RecordTest
-from trailgate.logdump.open_trail import LogdumpChunk
+from trailgate.logdump import record_tests
+from trailgate.logdump.record_chunks import LogdumpChunk
+from trailgate.logdump.record_tests import Comparison, RecordTest, compare_strings
 from trailgate.logdump.syntax import (
-    Comparison,
-    TimeOffset,
-    compare_strings,
-    ggs_token_code,
+    QuotedWord,
     indicator_code,
+    list_names,
     read_byte_range,
     read_choice,
-    read_comparison,
     read_number,
-    read_time,
     type_codes,
     unquote,
 )
-from trailgate.trail.format.tokens import decode_user_tokens
+from trailgate.logdump.times import TimeOffset, read_time
+from trailgate.trail.format.tokens import GGS_TOKEN_ROWS, decode_user_tokens
 from trailgate.trail.reading.tokens import find_token
 from trailgate.trail.records.record import decode_record
 from trailgate.trail.records.record_data import read_record_images
 
 BEFORE: Final[Mapping[str, bool]] = MappingProxyType({"BEFORE": True, "AFTER": False})
 COMPARED: Final = "[comparison] value"
+GGS_TOKENS: Final[Mapping[str, int]] = MappingProxyType(
+    {row.name: row.code for row in GGS_TOKEN_ROWS}
+)
+# >=100 has the pieces >= and 100.
+SIGN: Final = re.compile(r"[<>=!]+|[^<>=!]+")
+QUOTING: Final = "put quotes around the value"
+# The spellings of comparisons.
+OPERATORS: Final[Mapping[str, Comparison]] = MappingProxyType(
+    {
+        **dict.fromkeys(("=", "==", "EQ"), operator.eq),
+        **dict.fromkeys(("<>", "!=", "NE"), operator.ne),
+        **dict.fromkeys(("<", "LT"), operator.lt),
+        **dict.fromkeys(("<=", "LE"), operator.le),
+        **dict.fromkeys((">", "GT"), operator.gt),
+        **dict.fromkeys((">=", "GE"), operator.ge),
+    }
+)
+
+
+def read_comparison(
+    words: Sequence[str], *, after_name: bool = False
+) -> tuple[Comparison, list[str]]:
+    """Split the words of a FILTER option into the comparison (by default equality) and the other words.
+
+    With ``after_name``, the comparison may be between a name and a value, as in ``L>300``. Raises
+    OptionError for an unknown sign such as ``=!``, for a second comparison, and for a comparison
+    between two values.
+    """
+    comparisons: list[Comparison] = []
+    rest: list[str] = []
+    before = 0  # the number of values before the comparison
+    for word in words:
+        # A quoted word is one value: "a<b" has no comparison.
+        for piece in (word,) if isinstance(word, QuotedWord) else SIGN.findall(word):
+            compare = _operator(piece)
+            if compare is not None:
+                comparisons.append(compare)
+                before = len(rest)
+            else:
+                rest.append(piece)
+    if len(comparisons) > 1:
+        raise OptionError("only one comparison is possible")
+    if 0 < before < len(rest) and not after_name:
+        one, other = (" ".join(part)[:40] for part in (rest[:before], rest[before:]))
+        problem = f"a comparison is between {one!r} and {other!r}"
+        raise OptionError(problem, hint=f"If it is a part of the value: {QUOTING}")
+    return (comparisons or [operator.eq])[0], rest
+
+
+def _operator(piece: str) -> Comparison | None:
+    """Convert a comparison such as ``>=`` or ``GE`` to its function, or return None for a value.
+
+    Raises OptionError for an unknown sign such as ``=!``.
+    """
+    if isinstance(piece, QuotedWord):
+        return None
+    compare = OPERATORS.get(piece.upper())
+    if compare is None and piece[0] in "<>=!":
+        raise OptionError(f"{piece!r} is not a comparison", hint=f"If it is a value: {QUOTING}")
+    return compare
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +188,7 @@ def transaction(offset: int) -> MakeTest:
 
 def image(arguments: OptionArguments) -> RecordTest:
     """Build the test of FILTER IMAGE, which passes only before images, or only after images."""
-    return filters.of_image(before=read_choice(" ".join(arguments.words), BEFORE))
+    return record_tests.of_image(before=read_choice(" ".join(arguments.words), BEFORE))
 
 
 def string(arguments: OptionArguments) -> RecordTest:
@@ -139,9 +201,9 @@ def string(arguments: OptionArguments) -> RecordTest:
             # "BOTH" alone is the text to look for.
             word, *limits = rest if fold else [first, *rest]
             text = word.strip("/") if word[:1] == "/" else unquote(word)
-            yield filters.of_bytes(text.encode(), read_byte_range(limits), fold=fold)
+            yield record_tests.of_bytes(text.encode(), read_byte_range(limits), fold=fold)
 
-    return filters.any_of(list(tests()))
+    return record_tests.any_of(list(tests()))
 
 
 def hex_digits(arguments: OptionArguments) -> RecordTest:
@@ -153,9 +215,9 @@ def hex_digits(arguments: OptionArguments) -> RecordTest:
                 needle = bytes.fromhex(first.removeprefix("0x"))
             except ValueError as error:
                 raise OptionError(f"{first[:40]!r} are not pairs of hex digits") from error
-            yield filters.of_bytes(needle, read_byte_range(limits))
+            yield record_tests.of_bytes(needle, read_byte_range(limits))
 
-    return filters.any_of(list(tests()))
+    return record_tests.any_of(list(tests()))
 
 
 def integer(width: int) -> MakeTest:
@@ -171,7 +233,7 @@ def integer(width: int) -> MakeTest:
         number = read_number(first, -bound // 2, bound - 1)
         # A negative number is written as its two's complement: -1 becomes ff ff.
         needle = (number % bound).to_bytes(width, "big")
-        return filters.of_bytes(needle, read_byte_range(limits))
+        return record_tests.of_bytes(needle, read_byte_range(limits))
 
     return make
 
@@ -192,6 +254,22 @@ def ggs_token(arguments: OptionArguments) -> RecordTest:
         return found
 
     return test
+
+
+def ggs_token_code(name: str) -> int:
+    """Return the id of the GGS token that FILTER GGSTOKEN names: by its name, by its letter, or in hex as ``x52``.
+
+    Raises OptionError.
+    """
+    code = GGS_TOKENS.get(name.upper())
+    if code is None and name.lower().startswith("x"):
+        code = read_number("0" + name.lower(), 0, 255)
+    if code is None and len(name) == 1 and ord(name) < 256:
+        code = ord(name)
+    if code is None:
+        hint = f"{list_names(GGS_TOKENS)}, or x and an id"
+        raise OptionError(f"{name[:40]!r} is not a GGS token", hint=hint)
+    return code
 
 
 def user_token(arguments: OptionArguments) -> RecordTest:
@@ -285,7 +363,7 @@ def system_key(arguments: OptionArguments) -> RecordTest:
 def indicator(arguments: OptionArguments) -> RecordTest:
     """Build the test of FILTER TRANSIND, which compares the transaction indicator of records."""
     compare, text = arguments.text()
-    return filters.of_values(lambda chunk: chunk.view.indicator, compare, indicator_code(text))
+    return record_tests.of_values(lambda chunk: chunk.view.indicator, compare, indicator_code(text))
 
 
 def header_field(name: str, greatest: int = 2**32 - 1) -> MakeTest:
@@ -293,7 +371,7 @@ def header_field(name: str, greatest: int = 2**32 - 1) -> MakeTest:
 
     ``name`` is the header's field.
     """
-    return lambda arguments: filters.of_field(name, *arguments.number(greatest))
+    return lambda arguments: record_tests.of_field(name, *arguments.number(greatest))
 
 
 def process(_arguments: OptionArguments) -> RecordTest:
@@ -326,14 +404,14 @@ OPTIONS: Final = (
         ("RECTYPE", "IOTYPE"),
         "type, ...",
         "record types, by name or number",
-        lambda typed: filters.of_types(type_codes(typed.words)),
+        lambda typed: record_tests.of_types(type_codes(typed.words)),
         joins=True,
     ),
     FilterOption(
         ("FILENAME", "FILE", "TABLE", "ANSINAME"),
         "name, ...",
         "table names; * and ? match any letters",
-        lambda typed: filters.of_names(typed.words),
+        lambda typed: record_tests.of_names(typed.words),
         joins=True,
     ),
     FilterOption(
@@ -351,27 +429,27 @@ OPTIONS: Final = (
         ("IBEFORE", "BEFOREIMAGE"),
         "",
         "before images",
-        lambda _: filters.of_image(before=True),
+        lambda _: record_tests.of_image(before=True),
         bare=True,
     ),
     FilterOption(
         ("IAFTER", "AFTERIMAGE"),
         "",
         "after images",
-        lambda _: filters.of_image(before=False),
+        lambda _: record_tests.of_image(before=False),
         bare=True,
     ),
     FilterOption(
         ("STARTTIME", "START"),
         "time",
         "records of that time and later",
-        lambda typed: filters.of_time(operator.ge, typed.time()),
+        lambda typed: record_tests.of_time(operator.ge, typed.time()),
     ),
     FilterOption(
         ("ENDTIME", "END"),
         "time",
         "records of that time and earlier",
-        lambda typed: filters.of_time(operator.le, typed.time()),
+        lambda typed: record_tests.of_time(operator.le, typed.time()),
     ),
     FilterOption(
         ("STRING",),
@@ -394,7 +472,7 @@ OPTIONS: Final = (
         ("RBA",),
         COMPARED,
         "offsets in the file",
-        lambda typed: filters.of_values(
+        lambda typed: record_tests.of_values(
             lambda chunk: chunk.source.base + chunk.view.offsets, *typed.number(2**63 - 1)
         ),
     ),

@@ -14,11 +14,12 @@ import numpy as np
 
 from trailgate.arrays import CHUNK, Mask
 from trailgate.errors import OptionError, TrailgateError, mask_logins
-from trailgate.logdump.filters import RecordTest
-from trailgate.logdump.open_trail import SMALL, LogdumpChunk, OpenTrail, file_exists, next_path
+from trailgate.logdump.open_trail import SMALL, OpenTrail, file_exists, next_path
+from trailgate.logdump.record_chunks import LogdumpChunk
+from trailgate.logdump.record_tests import RecordTest
 from trailgate.logdump.results import NoteResult, Result, ShownHeader, ShownRecord
 from trailgate.logdump.session import LogdumpSession
-from trailgate.logdump.syntax import time_text
+from trailgate.logdump.times import time_text
 from trailgate.storage.files.addresses import name_of
 from trailgate.trail.annotation.file_header import detect_header_order
 from trailgate.trail.format.file_header import decode_header
@@ -92,12 +93,7 @@ def chunks(session: LogdumpSession, size: int = CHUNK) -> Iterator[LogdumpChunk]
     else:
         for chunk in session.trail.backward(session.position, size):
             yield chunk
-            session.position = rba_of(chunk, 0)
-
-
-def rba_of(chunk: LogdumpChunk, row: int) -> int:
-    """Return the RBA of a chunk's record, which is its offset in the trail file."""
-    return chunk.source.base + int(chunk.view.offsets[row])
+            session.position = chunk.rba(0)
 
 
 def selected_rows(session: LogdumpSession, mask: Mask) -> list[int]:
@@ -127,7 +123,7 @@ def report_progress(session: LogdumpSession, chunk: LogdumpChunk, scanned: int) 
     every = session.settings.notify
     # true once a multiple of ``every`` lies within this chunk
     if every and scanned // every > (scanned - len(chunk)) // every:
-        rba = rba_of(chunk, -1)
+        rba = chunk.rba(-1)
         time = time_text(int(chunk.view.io_time[-1]), session.settings.time_offset)
         values = {"scanned": scanned, "rba": rba}
         yield NoteResult(f"Scanned {scanned:>10} records, RBA {rba}, {time}", values)

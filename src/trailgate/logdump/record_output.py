@@ -15,7 +15,8 @@ from dataclasses import asdict, fields, replace
 from types import MappingProxyType
 from typing import Any, Final
 
-from trailgate.definitions.defgen import complete_table, write_sourcedefs
+from trailgate.definitions.defgen import write_sourcedefs
+from trailgate.definitions.defgen_layout import complete_table
 from trailgate.errors import TrailgateError
 from trailgate.logdump.results import (
     DetailLevel,
@@ -24,7 +25,7 @@ from trailgate.logdump.results import (
     MetadataForm,
     ShownRecord,
 )
-from trailgate.logdump.syntax import iso_time, time_text
+from trailgate.logdump.times import iso_time, time_text
 from trailgate.model.tables import Column, Definitions, Table
 from trailgate.model.types import TYPES
 from trailgate.trail.format.record_layout import BEFORE_IMAGE

@@ -35,7 +35,7 @@ from trailgate.logdump.results import (
     ShownRecord,
     TextResult,
 )
-from trailgate.logdump.syntax import TimeOffset, iso_time, time_text
+from trailgate.logdump.times import TimeOffset, iso_time, time_text
 from trailgate.trail.annotation.file_header import header_groups
 from trailgate.trail.format.file_header import GROUPS
 from trailgate.trail.format.tokens import FILE_HEADER, FRAME, TRAILER, ByteOrder

@@ -13,7 +13,7 @@ from typing import Final
 
 from trailgate.errors import TrailgateError
 from trailgate.logdump.counting import LargeTransaction, RecordTally
-from trailgate.logdump.syntax import GMT, TimeOffset
+from trailgate.logdump.times import GMT, TimeOffset
 from trailgate.trail.format.file_header import FileHeader
 from trailgate.trail.format.tokens import ByteOrder
 from trailgate.trail.records.record import TrailRecord

@@ -1,34 +1,21 @@
 """Parse Logdump's command lines: split a line into commands, and commands into arguments.
 
-Arguments are numbers, hex digits, ranges of bytes (``0:231``), times, comparisons (``>= 100``,
-``100 GE``, ``100``), and the names of codes such as record types.
+Arguments are numbers, hex digits, ranges of bytes (``0:231``), and the names of codes such as
+record types. ``times`` parses times, and ``filter_options`` comparisons.
 """
 
 from __future__ import annotations
 
-import operator
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta, timezone
 from types import MappingProxyType
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 from trailgate.errors import OptionError, did_you_mean
 from trailgate.trail.format.record_types import ROWS
-from trailgate.trail.format.tokens import GGS_TOKEN_ROWS
 from trailgate.trail.records.table_metadata import MetadataType
 
-EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-MICROSECOND: Final = timedelta(microseconds=1)
-# 2026-07-01, or 26/7/1
-DATE: Final = r"(?P<year>\d{4}|\d{2})[-/](?P<month>\d{1,2})[-/](?P<day>\d{1,2})"
-# 12, 12:30, or 12:30:00.123456
-CLOCK: Final = r"(?P<hour>\d{1,2})(?::(?P<minute>\d{2})(?::(?P<second>\d{2})(?P<rest>[.\d]*))?)?"
-TYPED: Final = re.compile(rf"(?:{DATE})?[ T:]*(?:{CLOCK})?", re.ASCII)
-FORM: Final = "[[yy]yy-mm-dd] [hh[:mm[:ss]]]"
-# +02:00, -5
-GMT_OFFSET: Final = re.compile(r"([+-])\s*(\d{1,2})(?::?(\d{2}))?")
 # 1024, -3, or 0x1F
 NUMBER: Final = re.compile(r"[+-]?(?:(0[xX])[0-9A-Fa-f]{1,16}|[0-9]{1,20})", re.ASCII)
 QUOTES: Final = "\"'"
@@ -41,9 +28,6 @@ RECORD_TYPES: Final[Mapping[str, int]] = MappingProxyType(
 INDICATORS: Final[Mapping[str, int]] = MappingProxyType(
     {"FIRST": 0, "BEGIN": 0, "MIDDLE": 1, "LAST": 2, "END": 2, "ONLY": 3, "WHOLE": 3}
 )
-GGS_TOKENS: Final[Mapping[str, int]] = MappingProxyType(
-    {row.name: row.code for row in GGS_TOKEN_ROWS}
-)
 METADATA_KINDS: Final[Mapping[str, MetadataType]] = MappingProxyType(
     {
         "DDR": MetadataType.DATABASE,
@@ -52,110 +36,6 @@ METADATA_KINDS: Final[Mapping[str, MetadataType]] = MappingProxyType(
         "PNR": MetadataType.PARTITION,
     }
 )
-# >=100 has the pieces >= and 100.
-SIGN: Final = re.compile(r"[<>=!]+|[^<>=!]+")
-QUOTING: Final = "put quotes around the value"
-# The spellings of comparisons.
-OPERATORS: Final[Mapping[str, Comparison]] = MappingProxyType(
-    {
-        **dict.fromkeys(("=", "==", "EQ"), operator.eq),
-        **dict.fromkeys(("<>", "!=", "NE"), operator.ne),
-        **dict.fromkeys(("<", "LT"), operator.lt),
-        **dict.fromkeys(("<=", "LE"), operator.le),
-        **dict.fromkeys((">", "GT"), operator.gt),
-        **dict.fromkeys((">=", "GE"), operator.ge),
-    }
-)
-
-
-@dataclass(frozen=True, slots=True)
-class TimeOffset:
-    """The time zone of a Logdump session: the machine's time zone, or a number of minutes east of GMT."""
-
-    minutes: int | None = 0  # None means the machine's time zone
-
-    def __str__(self) -> str:
-        if self.minutes is None:
-            return "LOCAL"
-        hours, minutes = divmod(abs(self.minutes), 60)
-        sign = "-" if self.minutes < 0 else "+"
-        return f"GMT {sign}{hours:02}:{minutes:02}" if self.minutes else "GMT"
-
-
-GMT: Final = TimeOffset()
-
-
-def time_text(microseconds: int, offset: TimeOffset) -> str:
-    """Format a time as Logdump does: ``2022/12/26 15:03:45.978.220``, or as a number if it is out of range."""
-    try:
-        at = (EPOCH + timedelta(microseconds=microseconds)).astimezone(_zone(offset))
-    except (OverflowError, ValueError, OSError):
-        return f"({microseconds} microseconds)"
-    date = f"{at.year:04}/{at.month:02}/{at.day:02} {at.hour:02}:{at.minute:02}:{at.second:02}"
-    return f"{date}.{at.microsecond // 1000:03}.{at.microsecond % 1000:03}"
-
-
-def iso_time(microseconds: int) -> str | None:
-    """Format a time for Logdump's JSON output in ISO form (UTC), or return None if it is out of range."""
-    try:
-        at = EPOCH + timedelta(microseconds=microseconds)
-    except OverflowError:
-        return None
-    return at.replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
-
-
-def read_time(text: str, offset: TimeOffset, now: datetime) -> int:
-    """Parse a time in a Logdump command as microseconds since 1970 UTC.
-
-    Without a date it is a time of today. Raises OptionError.
-    """
-    matched = TYPED.fullmatch(text.strip())
-    if matched is None or not text.strip():
-        raise OptionError(f"{text!r} is not a time", hint=f"A time is {FORM}")
-    zone = _zone(offset)
-    today = now.astimezone(zone)
-    part = {name: int(digits) for name, digits in matched.groupdict().items() if _number(digits)}
-    year = part.get("year", today.year)
-    try:
-        at = datetime(  # noqa: DTZ001  the zone is set below: a local one depends on the time
-            year + 2000 if year < 100 else year,
-            part.get("month", today.month),
-            part.get("day", today.day),
-            part.get("hour", 0),
-            part.get("minute", 0),
-            part.get("second", 0),
-        )
-        aware = at.replace(tzinfo=zone) if zone is not None else at.astimezone()
-        # ".978.220" → 978220 microseconds
-        fraction = (matched["rest"] or "").replace(".", "")[:6].ljust(6, "0")
-        return (aware - EPOCH) // MICROSECOND + int(fraction)
-    except (ValueError, OverflowError, OSError) as error:
-        raise OptionError(f"{text!r} is not a time: {error}") from error
-
-
-def read_offset(text: str) -> TimeOffset:
-    """Parse a time zone in a Logdump command: ``LOCAL``, ``GMT`` or ``GMT +hh[:mm]``.
-
-    Raises OptionError.
-    """
-    word = text.strip().upper()
-    if word == "LOCAL":
-        return TimeOffset(None)
-    matched = GMT_OFFSET.fullmatch(word.removeprefix("GMT").strip() or "+0")
-    if not word.startswith("GMT") or matched is None:
-        raise OptionError(f"{text!r} is not a time offset", hint="LOCAL, GMT, or GMT +hh:mm")
-    minutes = int(matched[2]) * 60 + int(matched[3] or 0)
-    if minutes >= 24 * 60:
-        raise OptionError(f"{text!r} is a day or more")
-    return TimeOffset(-minutes if matched[1] == "-" else minutes)
-
-
-def _number(text: str | None) -> bool:
-    return bool(text) and str(text).isdigit()
-
-
-def _zone(offset: TimeOffset) -> timezone | None:
-    return None if offset.minutes is None else timezone(timedelta(minutes=offset.minutes))
 
 
 Choice = TypeVar("Choice")
@@ -320,84 +200,3 @@ def indicator_code(word: str, greatest: int = 255) -> int:
     Raises OptionError.
     """
     return read_number(word, 0, greatest) if word.isdigit() else read_choice(word, INDICATORS)
-
-
-def ggs_token_code(name: str) -> int:
-    """Return the id of a GGS token that a Logdump command gives by name, by letter, or in hex as ``x52``.
-
-    Raises OptionError.
-    """
-    code = GGS_TOKENS.get(name.upper())
-    if code is None and name.lower().startswith("x"):
-        code = read_number("0" + name.lower(), 0, 255)
-    if code is None and len(name) == 1 and ord(name) < 256:
-        code = ord(name)
-    if code is None:
-        hint = f"{list_names(GGS_TOKENS)}, or x and an id"
-        raise OptionError(f"{name[:40]!r} is not a GGS token", hint=hint)
-    return code
-
-
-Comparison = Callable[[Any, Any], Any]
-
-
-def read_comparison(
-    words: Sequence[str], *, after_name: bool = False
-) -> tuple[Comparison, list[str]]:
-    """Split the words of a FILTER option into the comparison (by default equality) and the other words.
-
-    With ``after_name``, the comparison may be between a name and a value, as in ``L>300``. Raises
-    OptionError for an unknown sign such as ``=!``, for a second comparison, and for a comparison
-    between two values.
-    """
-    comparisons: list[Comparison] = []
-    rest: list[str] = []
-    before = 0  # the number of values before the comparison
-    for word in words:
-        # A quoted word is one value: "a<b" has no comparison.
-        for piece in (word,) if isinstance(word, QuotedWord) else SIGN.findall(word):
-            compare = _operator(piece)
-            if compare is not None:
-                comparisons.append(compare)
-                before = len(rest)
-            else:
-                rest.append(piece)
-    if len(comparisons) > 1:
-        raise OptionError("only one comparison is possible")
-    if 0 < before < len(rest) and not after_name:
-        one, other = (" ".join(part)[:40] for part in (rest[:before], rest[before:]))
-        problem = f"a comparison is between {one!r} and {other!r}"
-        raise OptionError(problem, hint=f"If it is a part of the value: {QUOTING}")
-    return (comparisons or [operator.eq])[0], rest
-
-
-def _operator(piece: str) -> Comparison | None:
-    """Convert a comparison such as ``>=`` or ``GE`` to its function, or return None for a value.
-
-    Raises OptionError for an unknown sign such as ``=!``.
-    """
-    if isinstance(piece, QuotedWord):
-        return None
-    compare = OPERATORS.get(piece.upper())
-    if compare is None and piece[0] in "<>=!":
-        raise OptionError(f"{piece!r} is not a comparison", hint=f"If it is a value: {QUOTING}")
-    return compare
-
-
-def compare_strings(compare: Comparison, left: bytes, right: bytes) -> bool:
-    """Compare two values of a FILTER as numbers if both are digits, otherwise as text.
-
-    An empty left value never matches.
-    """
-    if not left:
-        return False
-    if left.isdigit() and right.isdigit():
-        return bool(compare(_digits(left), _digits(right)))
-    return bool(compare(left, right))
-
-
-def _digits(text: bytes) -> tuple[int, bytes]:
-    """Return a sort key of a string of digits: strings are compared as numbers, however long they are."""
-    # Without leading zeros the longer string is the greater number.
-    bare = text.lstrip(b"0")
-    return len(bare), bare

@@ -12,7 +12,7 @@ from typing import Final, Protocol, TypeVar
 
 import numpy as np
 
-from trailgate.definitions.defgen import complete_table
+from trailgate.definitions.defgen_layout import complete_table
 from trailgate.errors import DefinitionError, Where
 from trailgate.messages.messages import MessageBatch
 from trailgate.messages.records import BadMessagesError

@@ -22,7 +22,8 @@ from held_captures import SHOP
 from messages.test_byte_order_marks import COPYBOOK, EVENT, FIXED, RULES
 from publication_files import TABLE, column, message, row, transaction
 from publication_strings import STRINGS, record
-from trailgate.definitions.defgen import complete_table, read_sourcedefs, write_sourcedefs
+from trailgate.definitions.defgen import read_sourcedefs, write_sourcedefs
+from trailgate.definitions.defgen_layout import complete_table
 from trailgate.errors import TrailgateError
 from trailgate.model.tables import Column, Definitions, Table
 from trailgate.storage.files.quarantine import parse_message_line

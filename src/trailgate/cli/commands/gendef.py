@@ -24,7 +24,7 @@ def command(
     force: Annotated[bool, "Overwrite an existing file."] = False,
 ) -> None:
     """Write the definitions file of a capture's tables."""
-    from trailgate.definitions.gendef import format_definitions
+    from trailgate.definitions.copybook_tables import format_definitions
     from trailgate.jobs.capture.loading import load_definitions
 
     definitions = load_definitions(properties)

@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask
 from trailgate.columnar.numbers import parse_integers
-from trailgate.definitions.defgen import complete_table
+from trailgate.definitions.defgen_layout import complete_table
 from trailgate.errors import DecodeError
 from trailgate.formats.debezium.options import ALTERNATIVES, DebeziumOptions
 from trailgate.formats.debezium.values import (

@@ -1,7 +1,7 @@
 """The layouts of fixed-width records: columns with offsets, from any kind of definition.
 
 The header and the records are defined by a copybook, a definitions file, or the properties. A
-copybook's columns follow the rules of `definitions/gendef.py`. A definitions file places columns at
+copybook's columns follow the rules of `definitions/copybook_tables.py`. A definitions file places columns at
 their Fetch Offset, with their External Length (capture properties §5.3). The columns of a header,
 and of a table defined in the properties, follow each other without gaps.
 """
@@ -21,8 +21,8 @@ from trailgate.cobol.copybook.flat_columns import FlatColumn, flat_columns
 from trailgate.cobol.copybook.layouts import CobolDialect, CopybookField, CopybookLayout, Usage
 from trailgate.cobol.values.decimals import INT64_DIGITS
 from trailgate.columnar.code_pages import code_page
-from trailgate.definitions.defgen import complete_table, find_layout_fault
-from trailgate.definitions.gendef import column_of
+from trailgate.definitions.copybook_tables import column_of
+from trailgate.definitions.defgen_layout import complete_table, find_layout_fault
 from trailgate.errors import DefinitionError, Where, did_you_mean
 from trailgate.messages.properties import DefinitionFiles, PropertyReader
 from trailgate.model.tables import Column, DatabaseLines, Table

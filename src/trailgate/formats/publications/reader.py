@@ -16,7 +16,7 @@ from typing import Any, Final
 import numpy as np
 
 from trailgate.arrays import Longs
-from trailgate.definitions.defgen import complete_table as complete_definitions
+from trailgate.definitions.defgen_layout import complete_table as complete_definitions
 from trailgate.errors import DefinitionError, Where
 from trailgate.formats.publications.delimited_reader import (
     DelimitedPublicationRecords,

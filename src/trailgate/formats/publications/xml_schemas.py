@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from trailgate.definitions.defgen import complete_table
+from trailgate.definitions.defgen_layout import complete_table
 from trailgate.errors import DecodeError, TrailgateError, Where
 from trailgate.formats.publications.detection import XML, detect_format
 from trailgate.formats.publications.xml_envelopes import Envelopes, as_utf8

@@ -15,11 +15,13 @@ from trailgate.arrays import Mask
 from trailgate.errors import OptionError, StorageError, TrailgateError, Where, mask_logins
 from trailgate.logdump.commands.files import folder_entries
 from trailgate.logdump.counting import LargeTransactions, RecordCounter
-from trailgate.logdump.open_trail import LogdumpChunk, OpenTrail, name_matcher
-from trailgate.logdump.reading import rba_of, report_progress, report_size
+from trailgate.logdump.open_trail import OpenTrail
+from trailgate.logdump.reading import report_progress, report_size
+from trailgate.logdump.record_chunks import LogdumpChunk, name_matcher
 from trailgate.logdump.results import CountResult, DetailLevel, FailureResult, NoteResult, Result
 from trailgate.logdump.session import LogdumpCommand, LogdumpSession
-from trailgate.logdump.syntax import CommandArguments, read_number, read_time
+from trailgate.logdump.syntax import CommandArguments, read_number
+from trailgate.logdump.times import read_time
 from trailgate.storage.files.addresses import name_of
 from trailgate.storage.files.listing import number_digits
 
@@ -102,7 +104,7 @@ def _count(
             counting.add(chunk, mask)
             rows = [row for row in sorted(chunk.damage) if mask[row]]
             if rows and first_damaged is None:
-                first_damaged = rba_of(chunk, rows[0])
+                first_damaged = chunk.rba(rows[0])
             damaged += len(rows)
             end, scanned = chunk.end, scanned + len(chunk)
             yield from report_progress(session, chunk, scanned)

@@ -11,18 +11,18 @@ from typing import Final
 
 from trailgate.arrays import Mask
 from trailgate.errors import OptionError
-from trailgate.logdump import filters
-from trailgate.logdump.filters import RecordTest
-from trailgate.logdump.open_trail import SMALL, LogdumpChunk
+from trailgate.logdump import record_tests
+from trailgate.logdump.open_trail import SMALL
 from trailgate.logdump.reading import (
     chunks,
     find_record,
-    rba_of,
     report_end,
     selected_rows,
     show_file_header,
     show_record,
 )
+from trailgate.logdump.record_chunks import LogdumpChunk
+from trailgate.logdump.record_tests import RecordTest
 from trailgate.logdump.results import DisplayLevel, NoteResult, Result, ShownBytes
 from trailgate.logdump.session import LogdumpCommand, LogdumpSession
 from trailgate.logdump.syntax import (
@@ -30,9 +30,9 @@ from trailgate.logdump.syntax import (
     CommandArguments,
     read_choice,
     read_number,
-    read_time,
     type_codes,
 )
+from trailgate.logdump.times import read_time
 from trailgate.trail.format.record_types import IO_METADATA
 from trailgate.trail.records.transactions import FIRST, LAST, ONLY_RECORD
 
@@ -145,7 +145,7 @@ def move_to_time(session: LogdumpSession, arguments: CommandArguments) -> Iterat
         late = chunk.view.io_time >= time
         if late.any():
             # argmax gives the index of the first True
-            session.position = rba_of(chunk, int(late.argmax()))
+            session.position = chunk.rba(int(late.argmax()))
             values = {"rba": session.position}
             yield NoteResult(f"Reading forward from RBA {session.position}", values)
             return
@@ -221,7 +221,7 @@ def scan_for_transaction_end(
     for chunk in chunks(session, SMALL):
         rows = selected_rows(session, _is_at_border(chunk, LAST))
         if rows:
-            rba = rba_of(chunk, rows[0])
+            rba = chunk.rba(rows[0])
             # The position is the end of the record, which must not be shown.
             session.position = rba + int(chunk.view.lengths[rows[0]])
             yield NoteResult(f"End of Transaction found at RBA {rba}", {"rba": rba})
@@ -259,35 +259,35 @@ def scan_for_time(session: LogdumpSession, arguments: CommandArguments) -> Itera
     typed, *names = arguments.phrases() or [[]]
     time = read_time(" ".join(typed), session.settings.time_offset, session.now())
     patterns = [word for phrase in names for word in phrase]
-    return find_record(session, _and_named(filters.of_time(operator.ge, time), patterns))
+    return find_record(session, _and_named(record_tests.of_time(operator.ge, time), patterns))
 
 
 def scan_for_rba(session: LogdumpSession, arguments: CommandArguments) -> Iterator[Result]:
     """SCANFORRBA: show the next record whose AuditRBA is the given number."""
     first, *names = arguments.plain or [""]
-    test = filters.of_field("audit_rba", operator.eq, read_number(first, 0, 2**32 - 1))
+    test = record_tests.of_field("audit_rba", operator.eq, read_number(first, 0, 2**32 - 1))
     return find_record(session, _and_named(test, names))
 
 
 def scan_for_type(session: LogdumpSession, arguments: CommandArguments) -> Iterator[Result]:
     """SCANFORTYPE: show the next record of the given record type."""
     first, *names = arguments.plain or [""]
-    return find_record(session, _and_named(filters.of_types(type_codes([first])), names))
+    return find_record(session, _and_named(record_tests.of_types(type_codes([first])), names))
 
 
 def scan_for_metadata(session: LogdumpSession, arguments: CommandArguments) -> Iterator[Result]:
     """SCANFORMETADATA: show the next metadata record, optionally of the given type or table."""
     names = arguments.plain
-    tests = [filters.of_types([IO_METADATA])]
+    tests = [record_tests.of_types([IO_METADATA])]
     if names and names[0].upper() in METADATA_KINDS:
         kind = METADATA_KINDS[names.pop(0).upper()]
-        tests.append(filters.of_field("node", operator.eq, kind))
-    return find_record(session, _and_named(filters.all_of(tests), names))
+        tests.append(record_tests.of_field("node", operator.eq, kind))
+    return find_record(session, _and_named(record_tests.all_of(tests), names))
 
 
 def _and_named(test: RecordTest, patterns: list[str]) -> RecordTest:
     """Return a test of records that also compares table names, if patterns are given."""
-    return filters.all_of([test, filters.of_names(patterns)]) if patterns else test
+    return record_tests.all_of([test, record_tests.of_names(patterns)]) if patterns else test
 
 
 SCANNING_COMMANDS: Final = (

@@ -1,4 +1,4 @@
-"""Logdump's commands about the session: its state, help, earlier commands, conversions of times and numbers.
+"""Logdump's commands about the session: its log, command files, help, earlier commands, conversions of times and numbers.
 
 Also lists Logdump's commands that are not supported, each with the reason.
 """
@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Final, NamedTuple
 
-from trailgate.errors import OptionError, mask_logins
-from trailgate.logdump.commands.filtering import show_filters
-from trailgate.logdump.commands.settings import setting_text
+from trailgate.errors import OptionError
 from trailgate.logdump.filter_options import OPTIONS as FILTER_OPTIONS
 from trailgate.logdump.results import (
     EditResult,
@@ -22,18 +21,10 @@ from trailgate.logdump.results import (
     TextResult,
 )
 from trailgate.logdump.session import DEEPEST, LogdumpCommand, LogdumpSession
-from trailgate.logdump.syntax import (
-    EPOCH,
-    MICROSECOND,
-    CommandArguments,
-    iso_time,
-    read_choice,
-    read_number,
-    read_time,
-    time_text,
-)
+from trailgate.logdump.syntax import CommandArguments, read_number, unquote
+from trailgate.logdump.times import EPOCH, MICROSECOND, iso_time, read_time, time_text
+from trailgate.storage.files.addresses import read_file
 from trailgate.trail.format.record_layout import julian_from_unix, unix_from_julian
-from trailgate.trail.format.record_types import ROWS as TYPE_ROWS
 
 COLON: Final = " :"
 NONSTOP: Final = "it applies only to NonStop systems"
@@ -49,21 +40,6 @@ _NONSTOP_NAMES: Final = """
     BULKIOSTATS CALCTLFKEY PRINTMXCOLUMNINFO ARGETNONDATACHANGES ARSTOPNONDATACHANGES
 """
 REFUSED: Final = "REFUSED"
-SHOWN_SETTINGS: Final = (
-    ("Show Ghdr", "ghdr"),
-    ("Detail", "detail"),
-    ("GGS Tokens", "ggs_tokens"),
-    ("User Tokens", "user_tokens"),
-    ("Header Tokens", "header_tokens"),
-    ("File Header", "file_header"),
-    ("Metadata", "metadata"),
-    ("Display RecLen", "reclen"),
-    ("Logtrail Data", "data_charset"),
-    ("Logtrail Headers", "header_charset"),
-    ("Dump", "dump_charset"),
-    ("Timeoffset", "time_offset"),
-    ("Scan Notify Interval", "notify"),
-)
 
 
 def show_time(session: LogdumpSession, _arguments: CommandArguments) -> Iterator[Result]:
@@ -183,65 +159,6 @@ def _command(row: UnsupportedCommand) -> LogdumpCommand:
 UNSUPPORTED_COMMANDS: Final = tuple(_command(row) for row in UNSUPPORTED)
 
 
-def show_environment(session: LogdumpSession, _arguments: CommandArguments) -> Iterator[Result]:
-    """ENV: show the open file and all settings of the session."""
-    settings = session.settings
-    rows = [("Current Volume", mask_logins(session.folder or "."))]
-    if session.is_open:
-        trail = session.trail
-        current = session.position if session.current is None else session.current
-        rows += [
-            ("LogTrail", mask_logins(trail.path)),
-            ("Byte Order", f"{trail.order.label.capitalize()} Endian"),
-            ("End of File", str(trail.size)),
-            ("Current Position", str(current)),
-            ("Next Position", str(session.position)),
-        ]
-    rows.append(("Direction", "Forward" if settings.forward else "Reverse"))
-    rows.append(("Logtrail Filter", setting_text(session.filters.enabled)))
-    rows += [(title, setting_text(getattr(settings, field))) for title, field in SHOWN_SETTINGS]
-    limits = f"Records {settings.trans_records}, Bytes {settings.trans_bytes}"
-    rows.append(("Trans History", f"{settings.trans_history} Transactions, {limits}"))
-    yield ListingResult("", tuple(rows), COLON)
-
-
-def show_open(session: LogdumpSession, _arguments: CommandArguments) -> Iterator[Result]:
-    """SHOW OPEN: show which trail file is open."""
-    rows = (
-        [(mask_logins(session.trail.path), f"{session.trail.size} bytes")]
-        if session.is_open
-        else []
-    )
-    yield ListingResult("Open files", tuple(rows))
-
-
-def show_types(_session: LogdumpSession, _arguments: CommandArguments) -> Iterator[Result]:
-    """SHOW RECTYPE: list the record types of trails."""
-    yield ListingResult(
-        "Record types",
-        tuple((f"{row.code:>3}", row.name) for row in TYPE_ROWS),
-    )
-
-
-def _show_filter(session: LogdumpSession, _arguments: CommandArguments) -> Iterator[Result]:
-    yield show_filters(session)
-
-
-# By the word after SHOW.
-SHOWS: Final = {
-    "ENV": show_environment,
-    "FILTER": _show_filter,
-    "OPEN": show_open,
-    "RECTYPE": show_types,
-    "TIME": show_time,
-}
-
-
-def show(session: LogdumpSession, arguments: CommandArguments) -> Iterator[Result]:
-    """SHOW: show a part of the session's state."""
-    return read_choice(arguments.only("ENV"), SHOWS)(session, arguments)
-
-
 def show_help(session: LogdumpSession, arguments: CommandArguments) -> Iterator[Result]:
     """HELP: list the commands, or explain one command. REFUSED lists the commands without effect."""
     name = " ".join(arguments.plain)
@@ -319,6 +236,64 @@ def _earlier(session: LogdumpSession, text: str) -> str:
     raise OptionError("no earlier command matches", hint=LISTED)
 
 
+def obey_file(session: LogdumpSession, arguments: CommandArguments) -> Iterator[Result]:
+    """OBEY: run the Logdump commands in a file."""
+    path = session.path(unquote(arguments.text))
+    if session.depth == DEEPEST:
+        raise OptionError(f"command files are nested more than {DEEPEST} deep")
+    lines = read_file(path).decode("utf-8", "replace").splitlines()
+    session.depth += 1
+    try:
+        # -- starts a comment
+        for line in lines:
+            if line.strip() and not line.lstrip().startswith("--"):
+                yield NoteResult(f">> {line.strip()}", {"command": line.strip()})
+                yield from session.run(line)
+    finally:
+        session.depth -= 1
+
+
+def log_session(session: LogdumpSession, arguments: CommandArguments) -> Iterator[Result]:
+    """LOG: start or stop the log of the session."""
+    text = arguments.text
+    first, _, rest = text.partition(" ")
+    if first.upper() == "STOP" and not rest:
+        if session.log is None:
+            raise OptionError("no log is being written")
+        session.log.close()
+        session.log = None
+        yield NoteResult("The session log is closed", {"log": None})
+        return
+    path = session.path(unquote(rest.strip() if first.upper() == "TO" else text))
+    if not text or not path:
+        raise OptionError("a log needs a file", hint="LOG TO session.txt")
+    if session.log is not None:
+        session.log.close()
+    session.log = Path(path).open("a", encoding="utf-8")  # noqa: SIM115  LOG STOP closes it
+    yield NoteResult(f"The session is logged to {path}", {"log": path})
+
+
+def write_log(session: LogdumpSession, arguments: CommandArguments) -> Iterator[Result]:
+    """WRITELOG: write a line into the log of the session."""
+    if session.log is None:
+        raise OptionError("no log is being written", hint="LOG TO starts one")
+    session.log.write(f"{unquote(arguments.text)}\n")
+    session.log.flush()
+    return iter(())
+
+
+SCRIPT_COMMANDS: Final = (
+    LogdumpCommand(("OBEY", "O"), "file", "Run the commands of a file, one per line.", obey_file),
+    LogdumpCommand(
+        ("LOG",),
+        "TO file | STOP",
+        "Write everything that is typed and printed to a file as well.",
+        log_session,
+    ),
+    LogdumpCommand(("WRITELOG",), "text", "Write a line into the session log.", write_log),
+)
+
+
 def end_session(session: LogdumpSession, _arguments: CommandArguments) -> Iterator[Result]:
     """EXIT: end the Logdump session."""
     session.close()
@@ -326,13 +301,6 @@ def end_session(session: LogdumpSession, _arguments: CommandArguments) -> Iterat
 
 
 SESSION_COMMANDS: Final = (
-    LogdumpCommand(("ENV",), "", "List the open file and all settings.", show_environment),
-    LogdumpCommand(
-        ("SHOW", "SH"),
-        "[ENV | FILTER | OPEN | RECTYPE | TIME]",
-        "Show a part of the session's state.",
-        show,
-    ),
     LogdumpCommand(
         ("HELP", "?"),
         "[command | REFUSED]",

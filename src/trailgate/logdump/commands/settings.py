@@ -1,4 +1,7 @@
-"""Logdump's commands that show or change one setting of the session: one row each."""
+"""Logdump's commands that show or change the settings of the session: one row for each setting, and SHOW and ENV.
+
+ENV lists all settings and the open file. SHOW lists one part of the session's state.
+"""
 
 from __future__ import annotations
 
@@ -7,22 +10,22 @@ from enum import Enum
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
+from trailgate.errors import mask_logins
+from trailgate.logdump.commands.filtering import show_filters
+from trailgate.logdump.commands.session import COLON, show_time
 from trailgate.logdump.results import (
     DetailLevel,
     DisplayLevel,
     DumpCharset,
+    ListingResult,
     MetadataForm,
     NoteResult,
     Result,
 )
 from trailgate.logdump.session import LogdumpCommand, LogdumpSession
-from trailgate.logdump.syntax import (
-    CommandArguments,
-    TimeOffset,
-    read_choice,
-    read_number,
-    read_offset,
-)
+from trailgate.logdump.syntax import CommandArguments, read_choice, read_number
+from trailgate.logdump.times import TimeOffset, read_offset
+from trailgate.trail.format.record_types import ROWS as TYPE_ROWS
 
 FLAG: Final[Mapping[str, Any]] = MappingProxyType({"ON": True, "OFF": False})
 DISPLAY: Final[Mapping[str, Any]] = MappingProxyType({one.name: one for one in DisplayLevel})
@@ -195,5 +198,90 @@ SETTING_COMMANDS: Final = (
         "LOCAL | GMT | GMT +hh:mm",
         "The time zone of times that are shown and typed; GMT by default.",
         set_time_offset,
+    ),
+)
+SHOWN_SETTINGS: Final = (
+    ("Show Ghdr", "ghdr"),
+    ("Detail", "detail"),
+    ("GGS Tokens", "ggs_tokens"),
+    ("User Tokens", "user_tokens"),
+    ("Header Tokens", "header_tokens"),
+    ("File Header", "file_header"),
+    ("Metadata", "metadata"),
+    ("Display RecLen", "reclen"),
+    ("Logtrail Data", "data_charset"),
+    ("Logtrail Headers", "header_charset"),
+    ("Dump", "dump_charset"),
+    ("Timeoffset", "time_offset"),
+    ("Scan Notify Interval", "notify"),
+)
+
+
+def show_environment(session: LogdumpSession, _arguments: CommandArguments) -> Iterator[Result]:
+    """ENV: show the open file and all settings of the session."""
+    settings = session.settings
+    rows = [("Current Volume", mask_logins(session.folder or "."))]
+    if session.is_open:
+        trail = session.trail
+        current = session.position if session.current is None else session.current
+        rows += [
+            ("LogTrail", mask_logins(trail.path)),
+            ("Byte Order", f"{trail.order.label.capitalize()} Endian"),
+            ("End of File", str(trail.size)),
+            ("Current Position", str(current)),
+            ("Next Position", str(session.position)),
+        ]
+    rows.append(("Direction", "Forward" if settings.forward else "Reverse"))
+    rows.append(("Logtrail Filter", setting_text(session.filters.enabled)))
+    rows += [(title, setting_text(getattr(settings, field))) for title, field in SHOWN_SETTINGS]
+    limits = f"Records {settings.trans_records}, Bytes {settings.trans_bytes}"
+    rows.append(("Trans History", f"{settings.trans_history} Transactions, {limits}"))
+    yield ListingResult("", tuple(rows), COLON)
+
+
+def show_open(session: LogdumpSession, _arguments: CommandArguments) -> Iterator[Result]:
+    """SHOW OPEN: show which trail file is open."""
+    rows = (
+        [(mask_logins(session.trail.path), f"{session.trail.size} bytes")]
+        if session.is_open
+        else []
+    )
+    yield ListingResult("Open files", tuple(rows))
+
+
+def show_types(_session: LogdumpSession, _arguments: CommandArguments) -> Iterator[Result]:
+    """SHOW RECTYPE: list the record types of trails."""
+    yield ListingResult(
+        "Record types",
+        tuple((f"{row.code:>3}", row.name) for row in TYPE_ROWS),
+    )
+
+
+def _show_filter(session: LogdumpSession, _arguments: CommandArguments) -> Iterator[Result]:
+    yield show_filters(session)
+
+
+# By the word after SHOW.
+SHOWS: Final = {
+    "ENV": show_environment,
+    "FILTER": _show_filter,
+    "OPEN": show_open,
+    "RECTYPE": show_types,
+    "TIME": show_time,
+}
+
+
+def show(session: LogdumpSession, arguments: CommandArguments) -> Iterator[Result]:
+    """SHOW: show a part of the session's state."""
+    return read_choice(arguments.only("ENV"), SHOWS)(session, arguments)
+
+
+SHOW_COMMANDS: Final = (
+    LogdumpCommand(("ENV",), "", "List the open file and all settings.", show_environment),
+    LogdumpCommand(
+        ("SHOW", "SH"),
+        "[ENV | FILTER | OPEN | RECTYPE | TIME]",
+        "Show a part of the session's state.",
+        show,
     ),
 )

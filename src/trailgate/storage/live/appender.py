@@ -16,7 +16,8 @@ from typing import Final, Self
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trailgate.definitions.defgen import complete_table, write_sourcedefs
+from trailgate.definitions.defgen import write_sourcedefs
+from trailgate.definitions.defgen_layout import complete_table
 from trailgate.errors import DefinitionError, EncodeError, StorageError, TransactionError, Where
 from trailgate.model.changes import ChangeBatch, ChangeBlock
 from trailgate.model.operations_table import conform_operations, from_operations

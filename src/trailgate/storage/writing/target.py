@@ -9,7 +9,7 @@ import os
 from pathlib import Path
 from typing import Final
 
-from trailgate.definitions.defgen import complete_table
+from trailgate.definitions.defgen_layout import complete_table
 from trailgate.errors import OptionError, StorageError, Where
 from trailgate.model.tables import Definitions
 from trailgate.storage.files.addresses import Address, is_stored, locate

@@ -16,7 +16,7 @@ from laws import examples
 from oracles.xml_publications_naive import check
 from publication_files import EVERYTHING, captured, xml_publications
 from trailgate.capture.formats import publish_options, writer_for
-from trailgate.definitions.defgen import complete_table
+from trailgate.definitions.defgen_layout import complete_table
 from trailgate.errors import EncodeError, OptionError
 from trailgate.messages.messages import messages_from
 from trailgate.model.changes import OPERATIONS_SCHEMA, ChangeBatch

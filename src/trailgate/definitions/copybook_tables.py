@@ -12,7 +12,8 @@ from typing import Final
 from trailgate.cobol.copybook.flat_columns import FlatColumn, flat_columns
 from trailgate.cobol.copybook.layouts import CopybookField, CopybookLayout, NumberFormat, Usage
 from trailgate.columnar.temporal import DatePart, compile_format
-from trailgate.definitions.defgen import complete_table, write_sourcedefs
+from trailgate.definitions.defgen import write_sourcedefs
+from trailgate.definitions.defgen_layout import complete_table
 from trailgate.errors import OptionError
 from trailgate.model.tables import Column, DatabaseLines, Definitions, Table
 
