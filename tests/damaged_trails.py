@@ -9,8 +9,8 @@ from pathlib import Path
 from sample_trail import DEFINITIONS, NOTES, START
 from trailgate.definitions.defgen import write_sourcedefs
 from trailgate.trail.format.file_header import FileHeader, TrailInfo, encode_header
-from trailgate.trail.format.tokens import ByteOrder
-from trailgate.trail.records.record import RecordToken, TrailRecord, encode_record
+from trailgate.trail.format.tokens import ByteOrder, RecordToken
+from trailgate.trail.records.record import TrailRecord, encode_record
 from trailgate.trail.records.table_metadata import encode_table_definition
 
 FIRST, MIDDLE, LAST, ONLY = range(4)

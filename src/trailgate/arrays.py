@@ -1,4 +1,4 @@
-"""Types of numpy arrays for annotations, lookup tables indexed by a byte, and memory for arrays.
+"""Types of numpy arrays for annotations, lookup tables indexed by a byte, row numbers as slices, and memory for arrays.
 
 ``CHUNK`` is the size of the chunks in which files are processed. Importing this module makes malloc
 reuse the memory of freed arrays (``keep_freed_memory``).
@@ -65,3 +65,11 @@ def keep_freed_memory() -> None:
 
 
 keep_freed_memory()
+
+
+def as_slice(rows: Longs) -> Longs | slice:
+    """Convert the row numbers 0, 1, ... n-1 to a slice, so that selecting the rows copies nothing.
+
+    Other row numbers are returned unchanged. The numbers must ascend, without repeating one.
+    """
+    return slice(len(rows)) if len(rows) and rows[-1] == len(rows) - 1 else rows

@@ -39,7 +39,7 @@ from trailgate.model.table_patterns import TablePatterns
 from trailgate.model.tables import Definitions, Table
 from trailgate.storage.files.trail_files import TrailPosition
 from trailgate.storage.reading.trails import read_trail
-from trailgate.trail.format.record_layout import BEFORE_IMAGE
+from trailgate.trail.format.record_header import BEFORE_IMAGE
 
 testing = pytest.importorskip("starlette.testclient")
 server = pytest.importorskip("trailgate.browse.server")

@@ -15,7 +15,7 @@ from trailgate.columnar.rows import octets
 from trailgate.jobs.trail_check import check_trail
 from trailgate.model.tables import Column, Definitions, Table
 from trailgate.storage.reading.trails import read_trail
-from trailgate.trail.annotation.elements import format_listing
+from trailgate.trail.annotation.output import format_listing
 from trailgate.trail.annotation.walk import explain_trail
 from trailgate.trail.format.file_header import (
     DatabaseInfo,
@@ -23,10 +23,11 @@ from trailgate.trail.format.file_header import (
     decode_header,
     encode_header,
 )
-from trailgate.trail.format.record_layout import JULIAN_EPOCH
+from trailgate.trail.format.record_header import JULIAN_EPOCH
 from trailgate.trail.records.record import TrailRecord, decode_record, encode_record
 from trailgate.trail.writing.file_headers import make_metadata_records
-from trailgate.trail.writing.trail_format import LEVEL_3, encode_restart_record
+from trailgate.trail.writing.trail_format import LEVEL_3
+from trailgate.trail.writing.writer import encode_restart_record
 
 PRINTED: dict[str, dict[str, object]] = {
     "trail": {

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from trailgate.model.tables import Column, Table
 from trailgate.trail.format.file_header import FileHeader, ProducerInfo, TrailInfo, encode_header
-from trailgate.trail.format.tokens import LOGCSN, ORAROWID, TRANID, ByteOrder
-from trailgate.trail.records.record import RecordToken, TrailRecord, encode_record
+from trailgate.trail.format.tokens import LOGCSN, ORAROWID, TRANID, ByteOrder, RecordToken
+from trailgate.trail.records.record import TrailRecord, encode_record
 from trailgate.trail.records.table_metadata import encode_table_definition
 
 START: Final = 1_767_225_600_000_000  # 2026-01-01 UTC

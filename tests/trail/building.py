@@ -9,10 +9,10 @@ from typing import Any
 from oracles import trail_naive as naive
 from trail.batches import by_index
 from trailgate.model.tables import Table
-from trailgate.trail.format.record_layout import BEFORE_IMAGE, BY_TABLE, FIELD_COMP
+from trailgate.trail.format.record_header import BEFORE_IMAGE, BY_TABLE, FIELD_COMP
 from trailgate.trail.format.record_types import ROLE_OF, RecordRole
-from trailgate.trail.format.tokens import ByteOrder
-from trailgate.trail.records.record import RecordToken, TrailRecord, encode_record
+from trailgate.trail.format.tokens import ByteOrder, RecordToken
+from trailgate.trail.records.record import TrailRecord, encode_record
 from trailgate.trail.records.table_metadata import encode_table_definition
 
 BIG, LITTLE = ByteOrder.BIG, ByteOrder.LITTLE

@@ -11,7 +11,7 @@ from sample_trail import DEFINITIONS
 from trail.batches import operations_of
 from trail.format.test_trail_header import case_bytes
 from trailgate.trail.format.file_header import FileHeader, decode_header, encode_header
-from trailgate.trail.format.record_layout import format_redo_address
+from trailgate.trail.format.record_header import format_redo_address
 from trailgate.trail.format.tokens import ByteOrder
 from trailgate.trail.reading.reader import ReaderState, decode
 from trailgate.trail.records.framing import find_records, wrap_trail_bytes

@@ -41,7 +41,7 @@ from trailgate.storage.files.trail_files import TrailPosition
 from trailgate.trail.annotation.file_header import VENDORS
 from trailgate.trail.findings import KINDS as FINDINGS
 from trailgate.trail.findings import Finding
-from trailgate.trail.format.record_layout import format_iso_time
+from trailgate.trail.format.record_header import format_iso_time
 
 KIND_NAMES: Final = {
     "I": "insert",

@@ -20,9 +20,9 @@ from trailgate.storage.files.trail_files import find_trail
 from trailgate.storage.reading.trail_file import TrailFileReader
 from trailgate.storage.reading.trail_rest import describe_wrong_size
 from trailgate.trail.annotation.elements import DamagedSpan, ExplainedToken, bytes_of_part
-from trailgate.trail.annotation.file_header import detect_header_order
 from trailgate.trail.annotation.redaction import Redactor, UnredactableRecordError, record_type_name
 from trailgate.trail.annotation.walk import explain_trail
+from trailgate.trail.format.file_header import detect_header_order
 from trailgate.trail.format.tokens import FILE_HEADER, UNSET
 
 SIZE_FIELD: Final = "file_size"

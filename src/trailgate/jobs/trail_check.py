@@ -31,16 +31,16 @@ from trailgate.storage.files.trail_files import StoredTrail, find_stored_trail, 
 from trailgate.storage.reading.splits import is_newer
 from trailgate.storage.reading.trail_file import TrailFileReader, usual_charset
 from trailgate.trail import findings as kinds
-from trailgate.trail.annotation.file_header import detect_header_order
 from trailgate.trail.clean_records import CleanRecordCounts, CleanRecords
 from trailgate.trail.findings import Finding, FindingCollector, FindingType, Severity
 from trailgate.trail.format.file_header import (
     SIGNATURE,
     FileHeader,
     decode_header,
+    detect_header_order,
     find_other_number,
 )
-from trailgate.trail.format.record_layout import format_iso_time
+from trailgate.trail.format.record_header import format_iso_time
 from trailgate.trail.format.record_types import IO_UPDATE, RecordRole, type_name
 from trailgate.trail.format.tokens import FRAME, RECORD, ByteOrder
 from trailgate.trail.reading.images import ReadSelection

@@ -21,8 +21,7 @@ from trailgate.logdump.results import NoteResult, Result, ShownHeader, ShownReco
 from trailgate.logdump.session import LogdumpSession
 from trailgate.logdump.times import time_text
 from trailgate.storage.files.addresses import name_of
-from trailgate.trail.annotation.file_header import detect_header_order
-from trailgate.trail.format.file_header import decode_header
+from trailgate.trail.format.file_header import decode_header, detect_header_order
 from trailgate.trail.format.record_types import IO_METADATA
 from trailgate.trail.format.tokens import ByteOrder
 from trailgate.trail.records.record import TrailRecord

@@ -28,7 +28,7 @@ from trailgate.logdump.results import (
 from trailgate.logdump.times import iso_time, time_text
 from trailgate.model.tables import Column, Definitions, Table
 from trailgate.model.types import TYPES
-from trailgate.trail.format.record_layout import BEFORE_IMAGE
+from trailgate.trail.format.record_header import BEFORE_IMAGE
 from trailgate.trail.format.record_types import (
     IO_KEY_UPDATE,
     IO_LONG_KEY_UPDATE,
@@ -44,11 +44,12 @@ from trailgate.trail.format.tokens import (
     RECORD,
     TRAILER,
     USER_TOKENS,
+    RecordToken,
     decode_user_tokens,
     token,
     token_name,
 )
-from trailgate.trail.records.record import RecordToken, TrailRecord, encode_header_area
+from trailgate.trail.records.record import TrailRecord, encode_header_area
 from trailgate.trail.records.record_data import (
     ColumnBytes,
     RecordImage,

@@ -36,8 +36,7 @@ from trailgate.logdump.results import (
     TextResult,
 )
 from trailgate.logdump.times import TimeOffset, iso_time, time_text
-from trailgate.trail.annotation.file_header import header_groups
-from trailgate.trail.format.file_header import GROUPS
+from trailgate.trail.format.file_header import GROUPS, header_groups
 from trailgate.trail.format.tokens import FILE_HEADER, FRAME, TRAILER, ByteOrder
 
 # Logdump's titles of the groups of a file header, by their codes.

@@ -15,7 +15,7 @@ import numpy as np
 from trailgate.arrays import Longs, Mask, Octets
 from trailgate.columnar.compiling import inner, kernel
 from trailgate.columnar.kernels.words import spans_equal
-from trailgate.trail.format.record_layout import BEFORE_IMAGE, BY_TABLE, NAME_AT, SHORTEST
+from trailgate.trail.format.record_header import BEFORE_IMAGE, BY_TABLE, NAME_AT, SHORTEST
 from trailgate.trail.format.record_types import IO_UPDATE
 from trailgate.trail.format.tokens import FRAME, LOGCSN, TRANID
 from trailgate.trail.records.kernels import (
@@ -27,7 +27,7 @@ from trailgate.trail.records.kernels import (
     read_long,
     walk_parts,
 )
-from trailgate.trail.values.read_kernels import cells_fit, find_two_images
+from trailgate.trail.values.cell_kernels import cells_fit, find_two_images
 
 # The results of ``walk_clean_records``, in ``totals``. The loop continues from them at its next call.
 (

@@ -32,7 +32,7 @@ from trailgate.model.tables import Definitions
 from trailgate.model.transactions import FollowedTransactions, follow
 from trailgate.trail import findings as kinds
 from trailgate.trail.findings import FindingType, Severity
-from trailgate.trail.format.record_layout import FIELD_COMP, PIECE_HEAD
+from trailgate.trail.format.record_header import FIELD_COMP, PIECE_HEAD
 from trailgate.trail.format.record_types import (
     IO_LARGE_OBJECT,
     IO_METADATA,

@@ -38,7 +38,8 @@ from trailgate.storage.writing.target import check_trail, local_trail
 from trailgate.trail.format.file_header import FileHeader
 from trailgate.trail.format.record_types import IO_RESTART_ABEND, IO_RESTART_OK
 from trailgate.trail.records.record import decode_record
-from trailgate.trail.writing.trail_format import TrailFormat, encode_restart_record
+from trailgate.trail.writing.trail_format import TrailFormat
+from trailgate.trail.writing.writer import encode_restart_record
 
 SOURCE = [
     [Op("I", 1)],

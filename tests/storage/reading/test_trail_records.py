@@ -30,14 +30,9 @@ from trailgate.trail.format.file_header import (
     encode_header,
 )
 from trailgate.trail.format.record_types import RECORD_TYPES, RecordRole
-from trailgate.trail.format.tokens import ByteOrder
+from trailgate.trail.format.tokens import ByteOrder, RecordToken
 from trailgate.trail.reading.record_table import RECORDS_SCHEMA
-from trailgate.trail.records.record import (
-    RecordToken,
-    TrailRecord,
-    decode_record,
-    encode_record,
-)
+from trailgate.trail.records.record import TrailRecord, decode_record, encode_record
 
 DDL = b",C5='7',,B3='test',,B4='t',,B5='TABLE',,B6='CREATE',,C1='create table t (a int)'"
 KINDS = [

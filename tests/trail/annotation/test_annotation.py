@@ -21,13 +21,12 @@ from trailgate.trail.annotation.elements import (
     ExplainedToken,
     bytes_of_part,
     find_problems,
-    format_listing,
-    part_to_json,
 )
+from trailgate.trail.annotation.output import format_listing, part_to_json
 from trailgate.trail.annotation.walk import explain_trail
 from trailgate.trail.format.file_header import DatabaseInfo, FileHeader, TrailInfo, encode_header
-from trailgate.trail.format.tokens import ByteOrder
-from trailgate.trail.records.record import RecordToken, TrailRecord, encode_record
+from trailgate.trail.format.tokens import ByteOrder, RecordToken
+from trailgate.trail.records.record import TrailRecord, encode_record
 from trailgate.trail.records.table_metadata import encode_table_definition
 
 CASES = Path(__file__).parents[1] / "cases/analysis"

@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from trailgate.errors import DecodeError
-from trailgate.trail.format.record_types import FIELDS, read_ddl
+from trailgate.trail.records.record_data import FIELDS, read_ddl
 
 SPECIAL, ESCAPED = r"([\\',=()])", r"\\\1"
 PRINTED = (

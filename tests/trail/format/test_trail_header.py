@@ -17,8 +17,8 @@ from trailgate.trail.format.file_header import (
     UnknownHeaderField,
     decode_header,
     encode_header,
-    encode_patches,
 )
+from trailgate.trail.writing.file_headers import encode_patches
 
 CASE = tomllib.loads((Path(__file__).parents[1] / "cases/headers/oracle-11-2.toml").read_text())
 

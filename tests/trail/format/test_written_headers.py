@@ -17,9 +17,9 @@ from trailgate.trail.format.file_header import (
     UnknownHeaderField,
     decode_header,
     encode_header,
-    encode_patches,
 )
 from trailgate.trail.format.tokens import FILE_HEADER, ByteOrder, encode_outer_object, token
+from trailgate.trail.writing.file_headers import encode_patches
 
 FIELDS = tomllib.loads((Path(__file__).parents[1] / "cases/headers/fields.toml").read_text())[
     "field"

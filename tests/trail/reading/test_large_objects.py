@@ -27,7 +27,7 @@ from trail.building import (
 )
 from trailgate.errors import DecodeError
 from trailgate.model.tables import Column, Definitions, Table
-from trailgate.trail.format.record_layout import BEFORE_IMAGE
+from trailgate.trail.format.record_header import BEFORE_IMAGE
 from trailgate.trail.reading import reader
 from trailgate.trail.reading.reader import DecodedTrail, ReaderState, decode
 

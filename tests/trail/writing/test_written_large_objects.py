@@ -10,7 +10,7 @@ from trail.batches import batch_of
 from trail.written_formats import DEFINITIONS, LARGE, read_again, records_of, written
 from trailgate.errors import EncodeError
 from trailgate.model.tables import Column, Definitions, Table
-from trailgate.trail.format.record_layout import AFTER_IMAGE, BEFORE_IMAGE
+from trailgate.trail.format.record_header import AFTER_IMAGE, BEFORE_IMAGE
 from trailgate.trail.format.tokens import ByteOrder
 from trailgate.trail.writing.trail_format import LEVEL_3, TrailFormat, UpdateFormat
 from trailgate.trail.writing.writer import encode

@@ -107,7 +107,7 @@ def _starts(
 
 
 def _json_line(element: ExplainedToken | DamagedSpan, file: str) -> None:
-    from trailgate.trail.annotation.elements import part_to_json
+    from trailgate.trail.annotation.output import part_to_json
 
     named = {"file": file} if file else {}
     print(json.dumps(named | part_to_json(element), ensure_ascii=False))
@@ -118,7 +118,7 @@ def _listing() -> Callable[[ExplainedToken | DamagedSpan, str], None]:
 
     On a terminal they are coloured and folded.
     """
-    from trailgate.trail.annotation.elements import format_listing
+    from trailgate.trail.annotation.output import format_listing
 
     paint, width = output.make_painter(), output.terminal_width()
     if not sys.stdout.isatty():

@@ -21,12 +21,12 @@ from trailgate.logdump.results import NoteResult, Result
 from trailgate.logdump.session import LogdumpCommand, LogdumpSession
 from trailgate.logdump.syntax import CommandArguments, indicator_code, read_choice, read_number
 from trailgate.storage.files.addresses import locate
-from trailgate.trail.annotation.file_header import with_file_size
-from trailgate.trail.format.record_layout import HEAD_PLACES
+from trailgate.trail.format.record_header import HEAD_PLACES
 from trailgate.trail.format.record_types import IO_COMMENT, IO_METADATA
 from trailgate.trail.format.tokens import FRAME
 from trailgate.trail.records.record import TrailRecord, encode_record
 from trailgate.trail.records.transactions import ONLY_RECORD
+from trailgate.trail.writing.file_headers import with_file_size
 
 # What the number in SAVE file 10 RECORDS counts.
 UNITS: Final = {

@@ -34,7 +34,7 @@ from trailgate.storage.writing.segments import WriteOptions
 from trailgate.storage.writing.target import PRODUCER, file_header
 from trailgate.trail.format.file_header import ContinuityInfo, FileHeader
 from trailgate.trail.writing.file_headers import encode_metadata, fill_in_format
-from trailgate.trail.writing.trail_format import encode_restart_record
+from trailgate.trail.writing.writer import encode_restart_record
 
 LOG: Final = logging.getLogger(__name__)
 DISCARDED: Final = "%s, byte %d: the last %d bytes are discarded: an interrupted run had not finished them, and the source is asked for them again"

@@ -32,8 +32,8 @@ from trailgate.trail.format.file_header import (
     decode_header,
     find_other_number,
 )
-from trailgate.trail.format.record_layout import BY_TABLE, NAME_AT
-from trailgate.trail.format.record_types import IO_DDL, IO_METADATA, read_ddl_statement
+from trailgate.trail.format.record_header import BY_TABLE, NAME_AT
+from trailgate.trail.format.record_types import IO_DDL, IO_METADATA
 from trailgate.trail.format.tokens import RECORD, ByteOrder
 from trailgate.trail.records.damage import describe_unreadable, detect_record_order
 from trailgate.trail.records.framing import (
@@ -44,6 +44,7 @@ from trailgate.trail.records.framing import (
     wrap_trail_bytes,
 )
 from trailgate.trail.records.record import TrailRecord, decode_record
+from trailgate.trail.records.record_data import read_ddl_statement
 from trailgate.trail.records.record_view import RecordColumns, view_records
 from trailgate.trail.records.table_metadata import (
     METADATA_LEVEL,

@@ -13,8 +13,9 @@ from typing import Final
 
 from trailgate.storage.files.durable import convert_write_errors
 from trailgate.storage.files.manifest import GrowingFileState
-from trailgate.trail.format.file_header import FileHeader, TrailInfo, decode_header, encode_patches
+from trailgate.trail.format.file_header import FileHeader, TrailInfo, decode_header
 from trailgate.trail.format.tokens import FILE_HEADER
+from trailgate.trail.writing.file_headers import encode_patches
 
 LONGEST: Final = 1 << 16  # the maximum bytes of a header
 Patches = list[tuple[int, bytes]]

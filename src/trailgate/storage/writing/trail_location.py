@@ -39,8 +39,8 @@ from trailgate.storage.reading.trail_file import TrailFileReader
 from trailgate.storage.reading.trail_rest import describe_size
 from trailgate.storage.writing.growing_header import patches_to_finish
 from trailgate.storage.writing.segments import Encoding, Segment, SegmentWriter, WriteOptions
-from trailgate.trail.format.file_header import FileHeader, encode_patches
-from trailgate.trail.writing.file_headers import encode_file_start, fill_in_format
+from trailgate.trail.format.file_header import FileHeader
+from trailgate.trail.writing.file_headers import encode_file_start, encode_patches, fill_in_format
 from trailgate.trail.writing.writer import encode
 
 

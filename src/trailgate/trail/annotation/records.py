@@ -24,7 +24,7 @@ from trailgate.trail.annotation.elements import (
     explain_tokens,
     shorten_text,
 )
-from trailgate.trail.format.record_layout import (
+from trailgate.trail.format.record_header import (
     BY_PARTITION,
     BY_TABLE,
     COLUMN_HEAD,

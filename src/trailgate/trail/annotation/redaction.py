@@ -22,7 +22,7 @@ from trailgate.trail.annotation.elements import (
     find_problems,
 )
 from trailgate.trail.annotation.records import DATETIME
-from trailgate.trail.format.record_layout import HEAD_PLACES
+from trailgate.trail.format.record_header import HEAD_PLACES
 from trailgate.trail.format.record_types import IO_METADATA, type_name
 from trailgate.trail.format.tokens import DATA, FRAME, USER_TOKENS, decode_user_tokens
 

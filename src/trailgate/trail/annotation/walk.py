@@ -11,9 +11,9 @@ from typing import Final
 
 from trailgate.errors import DecodeError, TrailgateError
 from trailgate.trail.annotation.elements import DamagedSpan, ExplainedToken
-from trailgate.trail.annotation.file_header import detect_header_order, explain_header
+from trailgate.trail.annotation.file_header import explain_header
 from trailgate.trail.annotation.records import explain_record
-from trailgate.trail.format.file_header import ORACLE, decode_header
+from trailgate.trail.format.file_header import ORACLE, decode_header, detect_header_order
 from trailgate.trail.format.tokens import RECORD, ByteOrder
 from trailgate.trail.records.damage import (
     describe_unreadable,

@@ -13,14 +13,29 @@ little-endian, like the lengths.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from functools import lru_cache
 from struct import Struct
 from typing import Any, Final, NamedTuple
 
+from trailgate.columnar.rows import octets
 from trailgate.errors import DecodeError, EncodeError, TrailgateError, TruncatedError, Where
-from trailgate.trail.format.record_layout import julian_from_unix, unix_from_julian
+from trailgate.trail.format.header_fields import (
+    COUNTED,
+    CSN,
+    HISTORY,
+    HISTORY_ID,
+    I32,
+    RAW,
+    STRING,
+    TIME,
+    U8,
+    U16,
+    U32,
+    U64,
+    HeaderFieldCodec,
+)
 from trailgate.trail.format.tokens import (
     FILE_HEADER,
     FRAME,
@@ -29,16 +44,13 @@ from trailgate.trail.format.tokens import (
     TRAILER,
     UNSET,
     ByteOrder,
+    RecordToken,
     encode_outer_object,
+    read_tokens_between,
     token,
 )
 
 _HEADERS: Final = 64  # headers, and groups of headers, that are remembered
-CSN_BYTES: Final = 129  # u8 length of the text, then 128 bytes: text and zeros (trail format §4.1)
-
-# trail format §4.1: URIHistory nests tokens with the same id as itself, each a string.
-HISTORY_ID: Final = 0x35
-
 LOGBSN_LEVEL: Final = 4  # 12.x headers name it (trail format §4.1)
 SIGNATURE: Final = bytes.fromhex("47 47 0D 0A 54 4C 0A 0D")  # GG CR LF TL LF CR
 _SIGNED: Final = ByteOrder.BIG.raw(len(SIGNATURE), 2)  # its length in the frame before it
@@ -50,124 +62,6 @@ MISNUMBERED: Final = "the header states file number {}, but the name {}: another
 # The default sequence number is 0, the first file; a header without the field must not claim that.
 _ABSENT: Final = {0x30: {"seqno": None}}
 _FRAMES: Final = {order: Struct(f"{order.value}BBH") for order in ByteOrder}
-
-
-class HeaderFieldCodec(NamedTuple):
-    """The encoder and decoder of one type of file header field.
-
-    ``unset`` is the payload if the value is unknown; if it is empty, such a field is omitted.
-    """
-
-    encode: Callable[[Any, ByteOrder], bytes]
-    decode: Callable[[bytes, ByteOrder], Any]
-    unset: bytes = b""
-
-
-def _integer(width: int, *, signed: bool = False) -> HeaderFieldCodec:
-    def encode(value: int, order: ByteOrder) -> bytes:
-        try:
-            return value.to_bytes(width, order.label, signed=signed)
-        except OverflowError:
-            raise EncodeError(f"{value} does not fit in {width} bytes") from None
-
-    def decode(payload: bytes, order: ByteOrder) -> int:
-        if len(payload) != width:
-            raise DecodeError(f"{width} bytes expected, {len(payload)} found")
-        return int.from_bytes(payload, order.label, signed=signed)
-
-    return HeaderFieldCodec(encode, decode, bytes(width))
-
-
-_LONG: Final = _integer(8, signed=True)
-
-
-def _text(raw: bytes) -> str:
-    try:
-        return raw.decode()
-    except UnicodeDecodeError:
-        raise DecodeError("a string of the file header is not UTF-8") from None
-
-
-def _encode_string(value: str, order: ByteOrder) -> bytes:
-    raw = value.encode()
-    if len(raw) > MAX_LENGTH - 2:
-        raise EncodeError(f"a text of {len(raw)} bytes is too long for the file header")
-    return order.raw(len(raw), 2) + raw
-
-
-def _decode_string(payload: bytes, order: ByteOrder) -> str:
-    if len(payload) < 2 or order.number(payload[:2]) != len(payload) - 2:
-        raise DecodeError(
-            f"a string's length does not agree with its token of {len(payload)} bytes"
-        )
-    return _text(payload[2:])
-
-
-def _encode_time(value: int, order: ByteOrder) -> bytes:
-    return _LONG.encode(julian_from_unix(value), order)
-
-
-def _decode_time(payload: bytes, order: ByteOrder) -> int:
-    return unix_from_julian(_LONG.decode(payload, order))
-
-
-def _encode_csn(value: str, _: ByteOrder) -> bytes:
-    raw = value.encode()
-    if len(raw) >= CSN_BYTES:
-        raise EncodeError(f"a CSN of {len(raw)} bytes is too long for the file header")
-    return (bytes((len(raw),)) + raw).ljust(CSN_BYTES, b"\0")
-
-
-def _decode_csn(payload: bytes, _: ByteOrder) -> str:
-    if len(payload) != CSN_BYTES:
-        raise DecodeError(f"{CSN_BYTES} bytes expected, {len(payload)} found")
-    length = payload[0]
-    if length >= CSN_BYTES or any(payload[1 + length :]):
-        raise DecodeError("a CSN's length does not agree with its text")
-    return _text(payload[1 : 1 + length])
-
-
-def _encode_history(value: tuple[str, ...], order: ByteOrder) -> bytes:
-    parts = (token(HISTORY_ID, _encode_string(uri, order), order=order) for uri in value)
-    return b"".join(parts)
-
-
-def _decode_history(payload: bytes, order: ByteOrder) -> tuple[str, ...]:
-    uris = []
-    offset = 0
-    while offset < len(payload):
-        length = order.number(payload[offset + 2 : offset + FRAME])
-        end = offset + FRAME + length
-        if end > len(payload) or payload[offset] != HISTORY_ID:
-            raise DecodeError("the URI history does not fill its token")
-        uris.append(_decode_string(payload[offset + FRAME : end], order))
-        offset = end
-    return tuple(uris)
-
-
-def _encode_counted(value: bytes, order: ByteOrder) -> bytes:
-    return order.raw(len(value), 4) + value
-
-
-def _decode_counted(payload: bytes, order: ByteOrder) -> bytes:
-    if len(payload) < 4 or order.number(payload[:4]) != len(payload) - 4:
-        raise DecodeError("a byte string's length does not agree with its token")
-    return payload[4:]
-
-
-U8, U16, U32, U64, I32 = (
-    _integer(1),
-    _integer(2),
-    _integer(4),
-    _integer(8),
-    _integer(4, signed=True),
-)
-STRING: Final = HeaderFieldCodec(_encode_string, _decode_string)
-TIME: Final = HeaderFieldCodec(_encode_time, _decode_time, bytes(8))
-CSN: Final = HeaderFieldCodec(_encode_csn, _decode_csn, bytes(CSN_BYTES))
-HISTORY: Final = HeaderFieldCodec(_encode_history, _decode_history)
-COUNTED: Final = HeaderFieldCodec(_encode_counted, _decode_counted)
-RAW: Final = HeaderFieldCodec(lambda value, _: bytes(value), lambda payload, _: payload)
 
 
 @dataclass(frozen=True, slots=True)
@@ -390,24 +284,6 @@ def encode_header(header: FileHeader) -> bytes:
     return encode_outer_object(FILE_HEADER, inner, NORMAL, order)
 
 
-def encode_patches(header: FileHeader) -> list[tuple[int, bytes]]:
-    """Return the (offset, bytes) pairs that change an encoded file header in place.
-
-    They cover the fields that become known when a file is closed or published: file name, sequence
-    number, size, first and last CSN, first and last IO time, and LogBSN. The header must keep its
-    length, so a new file name must be as long as the old one.
-    """
-    # Encode the fields again: their sizes give the offset of each in the encoded header.
-    patches = []
-    offset = 2 * FRAME  # after the frames of F and of group 30, which comes first
-    for field in TRAIL_FIELDS:
-        encoded = _encode_field(header, header.trail, field)
-        if field.patched and encoded:
-            patches.append((offset, encoded))
-        offset += len(encoded)
-    return patches
-
-
 def decode_header(data: Any) -> tuple[FileHeader, int]:
     """Decode the file header at the beginning of ``data`` (bytes-like). Returns it and its length in bytes.
 
@@ -444,7 +320,7 @@ def _decode_complete(data: bytes, order: ByteOrder) -> FileHeader:
 
 def _group_payload(header: FileHeader, group: HeaderFieldGroup) -> bytes:
     value = getattr(header, group.name)
-    known = b"".join(_encode_field(header, value, field) for field in group.fields)
+    known = b"".join(encode_header_field(header, value, field) for field in group.fields)
     more = (
         token(field.code, field.payload, field.info, header.order)
         for field in header.unknown
@@ -453,7 +329,8 @@ def _group_payload(header: FileHeader, group: HeaderFieldGroup) -> bytes:
     return known + b"".join(more)
 
 
-def _encode_field(header: FileHeader, values: Any, field: HeaderField) -> bytes:
+def encode_header_field(header: FileHeader, values: Any, field: HeaderField) -> bytes:
+    """Encode a field of the file header as a token. ``values`` are the values of its group."""
     value, order = getattr(values, field.name), header.order
     if value is not None:
         try:
@@ -575,3 +452,35 @@ def find_other_number(header: FileHeader | None, number: int) -> int | None:
 def _bad(view: memoryview, offset: int, problem: str, hint: str = "") -> DecodeError:
     raw = bytes(view[offset : offset + 64])
     return DecodeError(problem, where=Where(offset=offset, raw=raw), hint=hint)
+
+
+def detect_header_order(data: bytes) -> ByteOrder | None:
+    """Return the byte order of a file header, or None if neither order fits.
+
+    An order fits if the length in the header's trailer, read in that order, equals the header's
+    length.
+    """
+    if len(data) < 2 * FRAME or data[0] != FILE_HEADER:
+        return None
+    for order in ByteOrder:
+        length = order.number(data[2:FRAME])
+        tail = data[length - FRAME : length] if length >= 2 * FRAME else b""
+        if tail == bytes((TRAILER,)) + data[1:FRAME]:
+            return order
+    return None
+
+
+class HeaderGroup(NamedTuple):
+    """A group of a file header: its own token, its fields, and the offset of each field's payload."""
+
+    token: RecordToken
+    fields: tuple[RecordToken, ...]
+    starts: tuple[int, ...]
+
+
+def header_groups(raw: bytes, order: ByteOrder) -> Iterator[HeaderGroup]:
+    """Yield the groups of a file header. Raises DecodeError if tokens do not fill it exactly."""
+    data = octets(raw)
+    for group, start in read_tokens_between(data, (FRAME, len(raw) - FRAME), order):
+        fields = read_tokens_between(data, (start, start + len(group.payload)), order)
+        yield HeaderGroup(group, tuple(field for field, _ in fields), tuple(at for _, at in fields))

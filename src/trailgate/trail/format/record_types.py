@@ -1,24 +1,18 @@
-"""The record types (IOType, byte 6 of GHDR), and the text of DDL records.
+"""The record types (IOType, byte 6 of GHDR).
 
 Each row describes one type: its number, its name in Logdump and its role for readers of operations.
 For example ``RecordType(5, "Insert", CHANGE, INSERT, image="A")``: an insert record is a change and
 always has an after image. Arrays of 256 entries (`ROLE_OF` and others) look up many types at once.
-
-The data of a DDL record (160) are fields with codes as names: ``C5='7',B4='ORDERS',C1='create table
-...'`` (trail format §10.6). Assumed: a backslash escapes ' , = ( ) and itself. The documentation
-states that these characters are escaped, but not how.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from enum import IntEnum
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from trailgate.arrays import byte_table
-from trailgate.errors import DecodeError, Where
 from trailgate.model.changes import DELETE, INSERT, KEY_UPDATE, TRUNCATE, UPDATE
 
 IO_DELETE, IO_INSERT, IO_FULL_UPDATE, IO_OFFSET_UPDATE, IO_UPDATE = 3, 5, 10, 11, 15
@@ -26,44 +20,6 @@ IO_TRUNCATE, IO_KEY_UPDATE, IO_LARGE_OBJECT, IO_LONG_KEY_UPDATE = 100, 115, 116,
 IO_SEQUENCE, IO_UNIFIED_UPDATE, IO_UNIFIED_KEY_UPDATE = 132, 134, 135
 IO_RESTART_ABEND, IO_RESTART_OK, IO_DDL, IO_FRAGMENT, IO_METADATA = 150, 151, 160, 161, 170
 IO_COMMENT: Final = 205
-
-# Codes and names: first those of a printed record, in its order, then the codes that it lacks.
-FIELDS: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "C5": "marker_sequence",
-        "B7": "ddl_sequence",
-        "B2": "object_id",
-        "C21": "C21",
-        "B3": "owner",
-        "B4": "name",
-        "C12": "master_owner",
-        "C13": "master_name",
-        "B5": "object_type",
-        "B6": "ddl_type",
-        "B8": "history_table",
-        "B9": "login_user",
-        "C7": "version",
-        "C8": "compatibility",
-        "C9": "valid",
-        "C10": "instance_number",
-        "C11": "instance_name",
-        "C14": "object_table",
-        "C15": "ignored",
-        "C17": "nls_parameter",
-        "C18": "nls_value",
-        "C19": "nls_count",
-        "C20": "xml_type_table",
-        "G1": "history_statement",
-        "C1": "statement",
-    }
-)
-
-# ,B3='HR' in a DDL record: the code and the quote that begins the value
-_BEGIN: Final = re.compile(r"[\s,]*([A-Z][0-9]{1,2})='")
-# A quote ends a value only if another field or the end follows: statements contain quotes too.
-_END: Final = re.compile(r"'(?=[\s,]*\x00*\Z|\s*,[\s,]*[A-Z][0-9]{1,2}=')")
-# \' in a value is ', \= is =
-_ESCAPED: Final = re.compile(r"\\([\\',=()])")
 
 
 class RecordRole(IntEnum):
@@ -208,8 +164,6 @@ ROWS: Final = (
     *(RecordType(code, f"Trace{code}", _NOTE) for code in range(249, 255)),
 )
 RECORD_TYPES: Final[Mapping[int, RecordType]] = MappingProxyType({row.code: row for row in ROWS})
-
-
 # Tables by IOType: 0 if it is not an operation, and RecordRole.REFUSED for unknown types.
 OP_TYPE_OF: Final = byte_table({row.code: row.op_type for row in ROWS})
 ROLE_OF: Final = byte_table({row.code: row.role for row in ROWS})
@@ -221,47 +175,3 @@ def type_name(code: int) -> str:
     """Return Logdump's name of a record type, or "unknown" if the type is not documented."""
     row = RECORD_TYPES.get(code)
     return row.name if row else "unknown"
-
-
-def read_ddl(text: bytes) -> dict[str, str]:
-    """Parse the fields of a DDL record. Returns their values by name, such as "statement".
-
-    A field with an unknown code has the code as its name. Raises DecodeError.
-    """
-    try:
-        rest = text.decode()
-    except UnicodeDecodeError as error:
-        where = Where(offset=error.start, raw=text[error.start : error.start + 32])
-        raise DecodeError("the text of a DDL record is not UTF-8", where=where) from None
-    values: dict[str, str] = {}
-    offset = 0
-    while rest[offset:].strip(" \t\r\n,\0"):
-        begin = _BEGIN.match(rest, offset)
-        end = _end(rest, begin.end()) if begin else None
-        if begin is None or end is None:
-            raw = rest[offset : offset + 32].encode()
-            where = Where(offset=len(rest[:offset].encode()), raw=raw)
-            raise DecodeError("a field CODE='value' was expected in a DDL record", where=where)
-        name = FIELDS.get(begin[1], begin[1])
-        values.setdefault(name, _ESCAPED.sub(r"\1", rest[begin.end() : end]))
-        offset = end + 1
-    return values
-
-
-def read_ddl_statement(text: bytes) -> str:
-    """Return the statement of a DDL record, or its complete text if it has no statement field."""
-    try:
-        fields = read_ddl(text)
-    except DecodeError:
-        fields = {}
-    return fields.get("statement", text.decode("utf-8", "backslashreplace")).strip(" \0")
-
-
-def _end(text: str, start: int) -> int | None:
-    """Return the index of the quote that ends a DDL field's value, which begins at ``start``, or None."""
-    for match in _END.finditer(text, start):
-        before = text[start : match.start()]
-        # After an odd number of backslashes the quote is escaped: \' is, \\' is not.
-        if (len(before) - len(before.rstrip("\\"))) % 2 == 0:
-            return match.start()
-    return None

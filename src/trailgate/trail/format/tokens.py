@@ -14,6 +14,7 @@ payload that does not fit this layout is shown in hex.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final, Literal, NamedTuple
 
@@ -21,7 +22,7 @@ import numpy.typing as npt
 
 from trailgate.arrays import Octets
 from trailgate.columnar.rows import BIG_ENDIAN, LITTLE_ENDIAN, words
-from trailgate.errors import EncodeError, Where
+from trailgate.errors import DecodeError, EncodeError, Where
 from trailgate.options import NamedValues
 
 FRAME: Final = 4  # bytes before a payload
@@ -187,3 +188,35 @@ def find_tokens(raw: bytes, order: ByteOrder) -> tuple[list[TokenSpan], str]:
         tokens.append(TokenSpan(raw[offset], raw[offset + 1], start, end))
         offset = end
     return tokens, ""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordToken:
+    """One token of a trail: its id, its info byte and its payload."""
+
+    code: int
+    payload: bytes
+    info: int = NORMAL
+
+
+def read_tokens_between(
+    raw: Octets, span: tuple[int, int], order: ByteOrder, base: int = 0
+) -> list[tuple[RecordToken, int]]:
+    """Return the trail tokens that fill the bytes [start, end) of ``raw``, each with the offset of its payload.
+
+    Raises DecodeError if they do not fill them exactly; ``base`` is the offset of ``raw`` in the
+    file.
+    """
+    begin, stop = span
+    tokens, problem = find_tokens(raw[begin:stop].tobytes(), order)
+    if problem:
+        start = begin + (tokens[-1].end if tokens else 0)
+        where = Where(offset=base + start, raw=raw[start:stop].tobytes())
+        raise DecodeError(problem, where=where)
+    return [
+        (
+            RecordToken(one.code, raw[begin + one.start : begin + one.end].tobytes(), one.info),
+            begin + one.start,
+        )
+        for one in tokens
+    ]

@@ -31,21 +31,21 @@ from trailgate.model.tables import Column, Table
 from trailgate.model.types import TypeFamily
 from trailgate.trail.format.record_types import LAYOUT_OF, DataLayout, ImagePrefix
 from trailgate.trail.records.framing import Spans, TrailBytes
-from trailgate.trail.values.cells import (
-    CellSpans,
-    find_cells,
-    have_widths,
-    split_images,
-)
+from trailgate.trail.values import cell_kernels
+from trailgate.trail.values.cells import CellSpans, find_cells, have_widths
 from trailgate.trail.values.codec import (
     CELL_HEAD,
     INDICATOR_BYTES,
     NULL,
     TrailCells,
     TrailValueCodec,
-    decode_leniently,
 )
-from trailgate.trail.values.codecs import cell_widths, explain_unreadable, select_codecs
+from trailgate.trail.values.codecs import (
+    cell_widths,
+    decode_leniently,
+    explain_unreadable,
+    select_codecs,
+)
 from trailgate.trail.values.text import fixed_width
 
 HINT: Final = "Such data can only be read if the definitions have all columns of the table, each of a fixed width"
@@ -198,7 +198,7 @@ def locate_images(
     If an area has only one image, its span is in both results. ``kinds`` are the ``ImagePrefix`` of
     each area's record. ``name`` is the table's name, and ``columns`` its number of columns.
     """
-    widths, splits, bad = split_images(source, areas, kinds, columns)
+    widths, splits, bad = _split_images(source, areas, kinds, columns)
     if bad >= 0:
         span = (int(areas.starts[bad]), int(areas.ends[bad]))
         if kinds[bad] == ImagePrefix.EITHER:
@@ -352,3 +352,19 @@ def _rewrite_by_offset(
         cells.append(_Cell(index, source.data[value:stop].tobytes(), value))
         offset = stop
     return cells
+
+
+def _split_images(
+    source: TrailBytes, areas: Spans, kinds: Octets, columns: int
+) -> tuple[Longs, Longs, int]:
+    """Split data areas that contain two images. Returns the width of each area's length field, and the end of its first image.
+
+    The third result is the first area that cannot be split, or -1. ``kinds`` are the
+    ``ImagePrefix`` of each area.
+    """
+    count = len(kinds)
+    widths, splits = np.empty(count, np.int64), np.empty(count, np.int64)
+    bad = cell_kernels.split_images(
+        source.data, areas.starts, areas.ends, source.big, kinds, columns, widths, splits
+    )
+    return widths, splits, bad

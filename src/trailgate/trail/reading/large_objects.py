@@ -19,13 +19,13 @@ import pyarrow as pa
 from trailgate.arrays import Longs, Mask
 from trailgate.model.changes import Image, StateColumn
 from trailgate.model.tables import Table
-from trailgate.trail.format.record_layout import PIECE_HEAD
+from trailgate.trail.format.record_header import PIECE_HEAD
 from trailgate.trail.format.record_types import IO_TRUNCATE, RecordRole
 from trailgate.trail.reading.grouping import GroupedOperations, find_last_change
 from trailgate.trail.reading.images import ReadSelection
 from trailgate.trail.records.framing import Spans, TrailBytes
-from trailgate.trail.values.codec import TrailCells, decode_leniently
-from trailgate.trail.values.codecs import LARGE, explain_unreadable
+from trailgate.trail.values.codec import TrailCells
+from trailgate.trail.values.codecs import LARGE, decode_leniently, explain_unreadable
 
 _NONE: Final = np.zeros(0, np.int64)
 

@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from trailgate.arrays import Longs, Octets
+from trailgate.arrays import Longs, Octets, as_slice
 from trailgate.errors import DecodeError
 from trailgate.model.changes import ChangeBlock, Image
 from trailgate.model.positions import format_positions
@@ -38,7 +38,7 @@ from trailgate.trail.reading.tokens import (
     find_user_tokens,
     marks_as_tokens,
 )
-from trailgate.trail.records.framing import Spans, TrailBytes, as_slice
+from trailgate.trail.records.framing import Spans, TrailBytes
 from trailgate.trail.records.kernels import UNLISTED
 from trailgate.trail.records.record_view import RecordColumns
 from trailgate.trail.records.table_metadata import TrailTable

@@ -18,18 +18,19 @@ from trailgate.columnar.gather import gather
 from trailgate.errors import DecodeError
 from trailgate.model.changes import COMMIT_TIME, mask_undatable
 from trailgate.model.positions import format_positions
-from trailgate.trail.format.record_layout import (
+from trailgate.trail.format.record_header import (
     BY_PARTITION,
     BY_TABLE,
     H_FIXED,
     NAME_AT,
     format_redo_address,
 )
-from trailgate.trail.format.record_types import IO_DDL, IO_METADATA, RecordRole, read_ddl, type_name
+from trailgate.trail.format.record_types import IO_DDL, IO_METADATA, RecordRole, type_name
 from trailgate.trail.format.tokens import FRAME
 from trailgate.trail.reading.tokens import build_token_columns
 from trailgate.trail.records.framing import Spans, TrailBytes
 from trailgate.trail.records.record import decode_record
+from trailgate.trail.records.record_data import read_ddl
 from trailgate.trail.records.record_problems import (
     DATA_LENGTH,
     EMPTY_DATA,

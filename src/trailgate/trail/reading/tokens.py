@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trailgate.arrays import Longs, Mask
+from trailgate.arrays import Longs, Mask, as_slice
 from trailgate.columnar.digits import LOWER, to_hex
 from trailgate.columnar.gather import gather
 from trailgate.errors import DecodeError
@@ -31,12 +31,12 @@ from trailgate.trail.format.tokens import (
     MAX_NAME,
     UNREAD,
     decode_user_tokens,
+    read_tokens_between,
     token_name,
 )
-from trailgate.trail.records import kernels
-from trailgate.trail.records.framing import Spans, TrailBytes, as_slice
+from trailgate.trail.reading import kernels
+from trailgate.trail.records.framing import Spans, TrailBytes
 from trailgate.trail.records.kernels import SYSTEM_KEY, SYSTEM_KEY_AT, UNDO, UNDO_AT
-from trailgate.trail.records.record import read_tokens_between
 from trailgate.trail.records.record_view import RecordColumns
 
 UNDO_TOKEN, SYSTEM_KEY_TOKEN = "UNDOFLAG", "SYSKEY"

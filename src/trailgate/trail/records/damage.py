@@ -18,7 +18,7 @@ import numpy as np
 
 from trailgate.arrays import Octets
 from trailgate.errors import DecodeError
-from trailgate.trail.format.record_layout import (
+from trailgate.trail.format.record_header import (
     INDICATOR,
 )
 from trailgate.trail.format.tokens import (

@@ -20,7 +20,7 @@ import pyarrow as pa
 from trailgate.arrays import Longs, Octets, byte_mask
 from trailgate.columnar.rows import octets
 from trailgate.errors import DecodeError, TruncatedError, Where
-from trailgate.trail.format.record_layout import HEAD_PLACES, INDICATOR
+from trailgate.trail.format.record_header import HEAD_PLACES, INDICATOR
 from trailgate.trail.format.tokens import FRAME, HEADER, RECORD, RECORD_INFOS, TRAILER, ByteOrder
 from trailgate.trail.records import kernels
 from trailgate.trail.records.kernels import MIN_RECORD
@@ -167,14 +167,6 @@ def _bad_frame(data: Octets, offset: int, problem: str) -> DecodeError:
     raw = data[offset : offset + 64].tobytes()
     hint = "Is the trail damaged, or does reading begin inside a record?"
     return DecodeError(problem, where=Where(offset=offset, raw=raw), hint=hint)
-
-
-def as_slice(rows: Longs) -> Longs | slice:
-    """Convert the row numbers 0, 1, ... n-1 to a slice, so that selecting the rows copies nothing.
-
-    Other row numbers are returned unchanged. The numbers must ascend, without repeating one.
-    """
-    return slice(len(rows)) if len(rows) and rows[-1] == len(rows) - 1 else rows
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""The loops over the records of a trail: their frames, headers, parts, names and tokens.
+"""The loops over the records of a trail: their frames, headers, parts and names.
 
 These functions are compiled by numba and get the data as one array of bytes. A record is addressed
 by its offset and length, its parts by spans [start, end) of the same array. Every loop checks its
@@ -8,14 +8,14 @@ data, and `read_records` refuses others.
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 
 from trailgate.arrays import Longs, Mask, Octets
 from trailgate.columnar.compiling import inner, kernel
 from trailgate.columnar.kernels.words import load8, spans_equal
-from trailgate.trail.format.record_layout import (
+from trailgate.trail.format.record_header import (
     AFTER_IMAGE,
     BEFORE_IMAGE,
     BY_PARTITION,
@@ -450,161 +450,3 @@ def _same_name(
     elif size != name_ends[two] - offsets[two] - NAME_AT:
         return False
     return spans_equal(data, offsets[one] + NAME_AT, offsets[two] + NAME_AT, size)
-
-
-@kernel(writes=("starts", "ends", "faults"))
-def find_token(
-    data: Octets,
-    area_starts: Longs,
-    area_ends: Longs,
-    big: bool,
-    code: int,
-    starts: Longs,
-    ends: Longs,
-    faults: Mask,
-) -> int:
-    """Write the payload span of the first token with an id in each area, or -1 if it has none.
-
-    ``faults`` marks the areas that tokens do not fill exactly. Returns their number.
-    """
-    # Example: looking for 36 in the area 4C 00 00 01 31 | 36 00 00 02 32 33 finds [9, 11). A length beyond the
-    # area ends the walk, and so does a frame that does not fit: ``stop`` is then set beyond the limit.
-    faulty = 0
-    for r in range(len(area_starts)):
-        offset, limit = area_starts[r], area_ends[r]
-        starts[r] = -1
-        ends[r] = -1
-        faults[r] = False
-        if offset < 0 or limit > len(data):
-            return OUTSIDE
-        while offset < limit:
-            start = offset + FRAME
-            stop = limit + 1 if start > limit else start + read_half(data, offset + 2, big)
-            if stop > limit:
-                faulty += 1
-                faults[r] = True
-                break
-            if data[offset] == code and starts[r] < 0:
-                starts[r] = start
-                ends[r] = stop
-            offset = stop
-    return faulty
-
-
-@kernel(writes=("owners", "codes", "starts", "ends"))
-def list_tokens(
-    data: Octets,
-    area_starts: Longs,
-    area_ends: Longs,
-    big: bool,
-    groups: Longs,
-    owners: Longs,
-    codes: Longs,
-    starts: Longs,
-    ends: Longs,
-) -> tuple[int, int, int]:
-    """Write the GGS tokens of records, sorted by group and then by id. If a group repeats an id, its first token counts.
-
-    ``groups`` is the ascending group of each record, for example its operation; records with a
-    negative group are skipped.
-    Returns the number of tokens, and the record and offset of the first token that exceeds its
-    area, or -1 and -1.
-    """
-    # Example: one group with a record of the tokens 36, 74 and a record of 4C, 36 becomes the ids
-    # 36, 4C, 74: insertion sort, since a group has few tokens. The second 36 is dropped.
-    count = 0
-    first = 0  # the group's first token
-    for r in range(len(groups)):
-        offset, limit = area_starts[r], area_ends[r]
-        if groups[r] < 0 or offset < 0 or limit > len(data):
-            continue
-        if count > first and owners[count - 1] != groups[r]:
-            first = count
-        while offset < limit:
-            start = offset + FRAME
-            stop = limit + 1 if start > limit else start + read_half(data, offset + 2, big)
-            if stop > limit:
-                return count, r, offset
-            code = np.int64(data[offset])
-            slot = count
-            while slot > first and codes[slot - 1] > code:
-                slot -= 1
-            if slot == first or codes[slot - 1] != code:
-                for k in range(count, slot, -1):
-                    codes[k], starts[k], ends[k] = codes[k - 1], starts[k - 1], ends[k - 1]
-                owners[count] = groups[r]
-                codes[slot], starts[slot], ends[slot] = code, start, stop
-                count += 1
-            offset = stop
-    return count, -1, -1
-
-
-class CarriedArrays(NamedTuple):
-    """The spans of the carried tokens, one column per id, and the records without a token (``nulls``).
-
-    ``leading`` counts, per id, the null records at the front that continue a transaction from
-    before the first record.
-    """
-
-    starts: Longs
-    ends: Longs
-    nulls: Mask
-    leading: Longs
-
-
-@kernel(writes=("into",))
-def carry_tokens(
-    data: Octets,
-    area_starts: Longs,
-    area_ends: Longs,
-    big: bool,
-    ids: Longs,
-    indicators: Octets,
-    is_open: bool,
-    into: CarriedArrays,
-) -> int:
-    """Write the token of each id for each record: its own, or the last one earlier in its transaction.
-
-    A record is null if its transaction has had no such token yet. ``is_open``: the first record may
-    continue a transaction from before it; the caller knows the tokens of its null records. Returns
-    the first area that tokens do not fill exactly, or -1.
-    """
-    # Example: TransInd 1 | 0 1 2 | 3 with a TRANID token "a" in row 1 only. Row 0 continues an earlier
-    # transaction: null, leading = 1. Rows 1, 2 and 3 have "a". Row 4 is a transaction without
-    # the token: null, but not leading.
-    starts, ends, nulls, leading = into.starts, into.ends, into.nulls, into.leading
-    count = len(area_starts)
-    for i in range(len(ids)):
-        leading[i] = 0
-    for r in range(count):
-        begins = not is_open or indicators[r] == 0 or indicators[r] == 3
-        is_open = indicators[r] < 2
-        offset, limit = area_starts[r], area_ends[r]
-        if offset < 0 or limit > len(data):
-            return r
-        for i in range(len(ids)):
-            starts[i * count + r] = -1
-        while offset < limit:
-            start = offset + FRAME
-            stop = limit + 1 if start > limit else start + read_half(data, offset + 2, big)
-            if stop > limit:
-                return r
-            for i in range(len(ids)):
-                slot = i * count + r
-                if data[offset] == ids[i] and starts[slot] < 0:
-                    starts[slot], ends[slot], nulls[slot] = start, stop, False
-            offset = stop
-        for i in range(len(ids)):
-            slot = i * count + r
-            if starts[slot] >= 0:
-                continue
-            if begins or r == 0:
-                starts[slot], ends[slot], nulls[slot] = 0, 0, True
-            else:
-                # As in the record before: slots of one id are neighbors.
-                starts[slot], ends[slot] = starts[slot - 1], ends[slot - 1]
-                nulls[slot] = nulls[slot - 1]
-            # All rows so far are leading ones, and this row has no token either.
-            if not begins and leading[i] == r:
-                leading[i] += 1
-    return -1

@@ -16,7 +16,7 @@ import numpy as np
 from trailgate.arrays import Octets
 from trailgate.columnar.rows import octets
 from trailgate.errors import DecodeError, EncodeError, TruncatedError, Where
-from trailgate.trail.format.record_layout import (
+from trailgate.trail.format.record_header import (
     AFTER_IMAGE,
     BY_PARTITION,
     BY_TABLE,
@@ -35,13 +35,13 @@ from trailgate.trail.format.tokens import (
     GGS_TOKENS,
     HEADER,
     MAX_LENGTH,
-    NORMAL,
     RECORD,
     RECORD_INFO,
     USER_TOKENS,
     ByteOrder,
+    RecordToken,
     encode_outer_object,
-    find_tokens,
+    read_tokens_between,
     token,
 )
 from trailgate.trail.records.framing import read_record_length
@@ -68,15 +68,6 @@ _FIELDS: Final = (
 Read = Callable[[int, int], Octets]
 
 LONGEST: Final = 64 << 10  # no object of a trail is longer: lengths are u16
-
-
-@dataclass(frozen=True, slots=True)
-class RecordToken:
-    """One token of a trail record: its id, its info byte and its payload."""
-
-    code: int
-    payload: bytes
-    info: int = NORMAL
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,27 +206,6 @@ def encode_header_area(record: TrailRecord) -> bytes:
     if record.partition_index is not None:
         area += record.order.raw(record.partition_index, 2)
     return fixed + area
-
-
-def read_tokens_between(
-    raw: Octets, span: tuple[int, int], order: ByteOrder, base: int = 0
-) -> list[tuple[RecordToken, int]]:
-    """Return the trail tokens that fill the bytes [start, end) of ``raw``, each with the offset of its payload.
-
-    Raises DecodeError if they do not fill them exactly; ``base`` is the offset of ``raw`` in the
-    file.
-    """
-    begin, stop = span
-    tokens, problem = find_tokens(raw[begin:stop].tobytes(), order)
-    if problem:
-        raise _bad(problem, raw, (begin + (tokens[-1].end if tokens else 0), stop), base)
-    return [
-        (
-            RecordToken(one.code, raw[begin + one.start : begin + one.end].tobytes(), one.info),
-            begin + one.start,
-        )
-        for one in tokens
-    ]
 
 
 def _part(code: int, payload: bytes, order: ByteOrder) -> bytes:

@@ -1,20 +1,28 @@
-"""Split a record's data into its images and columns, or into a piece of a large object (trail format §10 and §11).
+"""Split a record's data into its images and columns, a piece of a large object, or the fields of a DDL record (trail format §10 and §11).
 
 An image is a list of columns: index u16, length u16, value. An update of the key has two images,
 and begins with the length of the first image. `trailgate analyze` and Logdump's output and filters
 use these values. Readers of operations find the same spans for many records at once
 (``trail.reading``).
 
-Damaged data do not raise an error: the result has the columns before the damage, the remaining
+The data of a DDL record (160) are fields with codes as names: ``C5='7',B4='ORDERS',C1='create table
+...'`` (trail format §10.6). Assumed: a backslash escapes ' , = ( ) and itself. The documentation
+states that these characters are escaped, but not how.
+
+Damaged columns do not raise an error: the result has the columns before the damage, the remaining
 bytes, and a description of the problem.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import Final, NamedTuple
 
-from trailgate.trail.format.record_layout import BEFORE_IMAGE, COLUMN_HEAD, FIELD_COMP, PIECE_HEAD
+from trailgate.errors import DecodeError, Where
+from trailgate.trail.format.record_header import BEFORE_IMAGE, COLUMN_HEAD, FIELD_COMP, PIECE_HEAD
 from trailgate.trail.format.record_types import (
     IMAGE_WIDTHS,
     IO_LARGE_OBJECT,
@@ -178,3 +186,87 @@ def read_piece(data: bytes | None, order: ByteOrder) -> LargeObjectPiece | None:
         stated=stated,
         raw=data[PIECE_HEAD:],
     )
+
+
+# Codes and names: first those of a printed record, in its order, then the codes that it lacks.
+FIELDS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "C5": "marker_sequence",
+        "B7": "ddl_sequence",
+        "B2": "object_id",
+        "C21": "C21",
+        "B3": "owner",
+        "B4": "name",
+        "C12": "master_owner",
+        "C13": "master_name",
+        "B5": "object_type",
+        "B6": "ddl_type",
+        "B8": "history_table",
+        "B9": "login_user",
+        "C7": "version",
+        "C8": "compatibility",
+        "C9": "valid",
+        "C10": "instance_number",
+        "C11": "instance_name",
+        "C14": "object_table",
+        "C15": "ignored",
+        "C17": "nls_parameter",
+        "C18": "nls_value",
+        "C19": "nls_count",
+        "C20": "xml_type_table",
+        "G1": "history_statement",
+        "C1": "statement",
+    }
+)
+
+
+def read_ddl(text: bytes) -> dict[str, str]:
+    """Parse the fields of a DDL record. Returns their values by name, such as "statement".
+
+    A field with an unknown code has the code as its name. Raises DecodeError.
+    """
+    try:
+        rest = text.decode()
+    except UnicodeDecodeError as error:
+        where = Where(offset=error.start, raw=text[error.start : error.start + 32])
+        raise DecodeError("the text of a DDL record is not UTF-8", where=where) from None
+    values: dict[str, str] = {}
+    offset = 0
+    while rest[offset:].strip(" \t\r\n,\0"):
+        begin = _BEGIN.match(rest, offset)
+        end = _end(rest, begin.end()) if begin else None
+        if begin is None or end is None:
+            raw = rest[offset : offset + 32].encode()
+            where = Where(offset=len(rest[:offset].encode()), raw=raw)
+            raise DecodeError("a field CODE='value' was expected in a DDL record", where=where)
+        name = FIELDS.get(begin[1], begin[1])
+        values.setdefault(name, _ESCAPED.sub(r"\1", rest[begin.end() : end]))
+        offset = end + 1
+    return values
+
+
+def read_ddl_statement(text: bytes) -> str:
+    """Return the statement of a DDL record, or its complete text if it has no statement field."""
+    try:
+        fields = read_ddl(text)
+    except DecodeError:
+        fields = {}
+    return fields.get("statement", text.decode("utf-8", "backslashreplace")).strip(" \0")
+
+
+def _end(text: str, start: int) -> int | None:
+    """Return the index of the quote that ends a DDL field's value, which begins at ``start``, or None."""
+    for match in _END.finditer(text, start):
+        before = text[start : match.start()]
+        # After an odd number of backslashes the quote is escaped: \' is, \\' is not.
+        if (len(before) - len(before.rstrip("\\"))) % 2 == 0:
+            return match.start()
+    return None
+
+
+# ,B3='HR' in a DDL record: the code and the quote that begins the value
+_BEGIN: Final = re.compile(r"[\s,]*([A-Z][0-9]{1,2})='")
+# A quote ends a value only if another field or the end follows: statements contain quotes too.
+_END: Final = re.compile(r"'(?=[\s,]*\x00*\Z|\s*,[\s,]*[A-Z][0-9]{1,2}=')")
+# \' in a value is ', \= is =
+_ESCAPED: Final = re.compile(r"\\([\\',=()])")

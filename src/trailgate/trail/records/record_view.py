@@ -2,7 +2,7 @@
 
 `view_records` returns one `RecordColumns` for a portion of a trail: arrays with one element per
 record, such as ``io_type`` and the span of ``data``. All code that handles records in bulk uses it.
-Readers raise the first problem (`raise_first_problem`); checks, tables of records and Logdump
+Readers raise the first problem (`record_problems`); checks, tables of records and Logdump
 report them all. For a single record as a value see ``record.TrailRecord``.
 """
 
@@ -18,7 +18,7 @@ import numpy as np
 from trailgate.arrays import Longs, Mask, Octets, Structs
 from trailgate.columnar.rows import rows_at
 from trailgate.errors import DecodeError
-from trailgate.trail.format.record_layout import (
+from trailgate.trail.format.record_header import (
     BEFORE_IMAGE,
     BY_TABLE,
     JULIAN_EPOCH,
@@ -28,11 +28,14 @@ from trailgate.trail.format.record_layout import (
     RECORD_HEADS,
     SHORTEST,
 )
-from trailgate.trail.format.record_types import RECORD_TYPES, ROLE_OF, RecordRole, type_name
+from trailgate.trail.format.record_types import RECORD_TYPES, ROLE_OF, RecordRole
 from trailgate.trail.format.tokens import ByteOrder
 from trailgate.trail.records import kernels
 from trailgate.trail.records.framing import RecordSpans, Spans, TrailBytes
-from trailgate.trail.records.record_problems import MISTYPED, REFUSED, UNREADABLE, first_problem
+from trailgate.trail.records.record_problems import (
+    MISTYPED,
+    UNREADABLE,
+)
 
 _CHANGE: Final = int(RecordRole.CHANGE)
 FEW_NAMES: Final = 10  # bits: the hash table of names has 1024 slots at first
@@ -242,19 +245,6 @@ def view_records(source: TrailBytes, spans: RecordSpans) -> RecordColumns:
         user=Spans(column[kernels.USER_START], column[kernels.USER_STOP]),
         problems=column[kernels.PROBLEMS],
     )
-
-
-def raise_first_problem(source: TrailBytes, view: RecordColumns) -> None:
-    """Raise DecodeError for the first trail record with a problem, if there is one."""
-    if not view.has_problems:
-        return
-    row = int(np.argmax(view.problems != 0))  # the first one
-    problem = first_problem(int(view.problems[row]))
-    code = int(view.io_type[row])
-    text = problem.text
-    if problem.bit in (REFUSED, MISTYPED):
-        text = text.format(code=code, name=type_name(code))
-    raise source.error(text, view.span_of(row), hint=problem.hint)
 
 
 @dataclass(frozen=True, slots=True)

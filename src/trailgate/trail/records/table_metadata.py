@@ -3,8 +3,9 @@
 Data records of these releases contain a table index instead of a name. A table definition record
 (TDR) states its index. A reference record takes the next free index, because indexes count in order
 of appearance in the file (trail format §5.3 and §12). `TrailTables` is the state after some
-records. It is immutable, so a reader can go back to an earlier state. `decode_table_definition` and
-`encode_table_definition` convert the columns of a TDR.
+records. It is immutable, so a reader can go back to an earlier state. `find_tables` finds the table
+of each record, by its name or its index. `decode_table_definition` and `encode_table_definition`
+convert the columns of a TDR.
 """
 
 from __future__ import annotations
@@ -18,12 +19,16 @@ from typing import Final, NamedTuple, TypeVar
 
 import numpy as np
 
+from trailgate.arrays import Longs, Mask
 from trailgate.errors import EncodeError
 from trailgate.model.table_patterns import normalize_table_name
 from trailgate.model.tables import Column, DatabaseLines, Definitions, Table
 from trailgate.model.types import TYPES
+from trailgate.trail.format.record_header import NAME_AT
 from trailgate.trail.format.tokens import MAX_LENGTH, ByteOrder
+from trailgate.trail.records.framing import TrailBytes
 from trailgate.trail.records.record import TrailRecord
+from trailgate.trail.records.record_view import RecordColumns, find_names
 
 Key = TypeVar("Key")
 Value = TypeVar("Value")
@@ -305,3 +310,50 @@ def _with_length(raw: bytes, order: ByteOrder) -> bytes:
     if len(raw) > MAX_LENGTH:
         raise EncodeError(f"a text of {len(raw)} bytes does not fit in a metadata record")
     return order.raw(len(raw), 2) + raw
+
+
+@dataclass(frozen=True, slots=True)
+class RecordTables:
+    """The tables of records in order of appearance. The table of record r is ``tables[codes[r]]``."""
+
+    codes: Longs
+    tables: list[TrailTable]
+
+    def same_table(self, ones: Longs, others: Longs) -> Mask:
+        """Return a mask that is true if record ``ones[i]`` names the same table as record ``others[i]``, or names no table."""
+        names = np.array([table.name for table in self.tables], object)
+        named = names[self.codes[ones]]
+        return np.asarray((named == names[self.codes[others]]) | (named == ""), bool)
+
+
+def find_tables(source: TrailBytes, view: RecordColumns, known: TrailTables) -> RecordTables:
+    """Find the tables of readable records. ``known`` are the tables defined by metadata before them.
+
+    Raises DecodeError if a name is not UTF-8 or a table index is unknown.
+    """
+    names = find_names(source, view)
+    rows = names.firsts.tolist()
+    tables = [
+        _table(source, view, row, known, name) for row, name in zip(rows, names.names, strict=True)
+    ]
+    return RecordTables(names.codes, tables)
+
+
+def _table(
+    source: TrailBytes, view: RecordColumns, row: int, tables: TrailTables, name: bytes | int
+) -> TrailTable:
+    if isinstance(name, bytes):
+        try:
+            # The last byte is the NUL that ends the name area.
+            return TrailTable(0, normalize_table_name(name[:-1].decode()))
+        except UnicodeDecodeError:
+            start = int(view.offsets[row]) + NAME_AT
+            span = (start, start + len(name) - 1)
+            raise source.error("a table name is not UTF-8", span) from None
+    if name not in tables.tables:
+        raise source.error(
+            f"table index {name} is not in the metadata before the record",
+            view.span_of(row),
+            hint="Is a part of the file missing, or does reading begin after its metadata?",
+        )
+    return tables.tables[name]

@@ -1,8 +1,11 @@
-"""Find the trail cells of a table's columns in the data areas of many records.
+"""Find the trail cells of a table's columns in the data areas of many records, and measure and copy their values.
 
 A data area is a sequence of cells: column index u16, length u16, value (trail format §10.1). ``00
 00 00 03 00 00 41 | 00 02 00 02 FF FF`` has a value in column 0 and NULL in column 2. Column 1 is
 missing, which is different from NULL.
+
+`find_cells` finds the cells. The codecs get those of one column as `TrailCells`, and use the other
+functions to check the widths of the values and to copy their bytes.
 """
 
 from __future__ import annotations
@@ -11,16 +14,20 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+import pyarrow as pa
 
-from trailgate.arrays import Longs, Mask, Octets
+from trailgate.arrays import Longs, Mask, Offsets
+from trailgate.columnar.gather import NO_NULLS, gather, gather_measured, measure_error
 from trailgate.columnar.kernels.gather import MAX_INT32
+from trailgate.columnar.rows import rows_at
 from trailgate.errors import DecodeError
 from trailgate.model.tables import Table
 from trailgate.trail.records.framing import Spans, TrailBytes
-from trailgate.trail.values import read_kernels
+from trailgate.trail.values import cell_kernels, value_kernels
 from trailgate.trail.values.codec import (
     CELL_HEAD,
     INDICATOR_BYTES,
+    TrailCells,
 )
 
 COLUMN_INDEXES: Final = 1 << 16  # a column index is u16
@@ -55,7 +62,7 @@ def find_cells(source: TrailBytes, table: Table, areas: Spans) -> list[CellSpans
     # limits the arrays: if the areas are too short for that many cells, they differ anyway.
     if cells * count <= int(areas.sizes.sum()) // SHORTEST_CELL:
         starts, lengths = (np.empty(cells * count, np.int64) for _ in range(2))
-        if read_kernels.place_alike(
+        if cell_kernels.place_alike(
             source.data, areas.starts, areas.ends, source.big, first, starts, lengths
         ):
             by_column = [CellSpans(None, starts[:0], lengths[:0])] * len(table.columns)
@@ -72,7 +79,7 @@ def _count(source: TrailBytes, table: Table, areas: Spans) -> Longs:
     """Check all data areas of records of a table, and return the number of cells of each column."""
     columns = len(table.columns)
     counts, last = np.zeros(columns, np.int64), np.full(columns, -1, np.int64)
-    problem, area, offset = read_kernels.count_cells(
+    problem, area, offset = cell_kernels.count_cells(
         source.data, areas.starts, areas.ends, source.big, counts, last
     )
     if problem:
@@ -88,7 +95,7 @@ def _sort(source: TrailBytes, areas: Spans, counts: Longs) -> list[CellSpans]:
     begins = ends - counts
     total = int(counts.sum())
     rows, starts, lengths = (np.empty(total, np.int64) for _ in range(3))
-    read_kernels.place_cells(
+    cell_kernels.place_cells(
         source.data, areas.starts, areas.ends, source.big, begins.copy(), rows, starts, lengths
     )
     return [
@@ -101,13 +108,13 @@ def _error(source: TrailBytes, table: Table, problem: int, span: tuple[int, int]
     offset, _ = span
     order = source.order
     index = order.number(source.data[offset : offset + 2].tobytes())
-    if problem == read_kernels.OVER:
+    if problem == cell_kernels.OVER:
         return source.error("a column runs over its data area", span, table=table.name)
-    if problem == read_kernels.BAD_INDEX:
+    if problem == cell_kernels.BAD_INDEX:
         text = f"column index {index} in a table of {len(table.columns)} columns"
         return source.error(text, span, table=table.name)
     field = table.columns[index].name
-    if problem == read_kernels.NO_INDICATOR:
+    if problem == cell_kernels.NO_INDICATOR:
         error = source.error("a value has no null indicator", span, table=table.name)
         return error.with_place(field=field)
     span = (offset, offset + CELL_HEAD)
@@ -117,7 +124,7 @@ def _error(source: TrailBytes, table: Table, problem: int, span: tuple[int, int]
 def mask_filled_areas(source: TrailBytes, areas: Spans, columns: int = COLUMN_INDEXES) -> Mask:
     """Return a mask of the data areas that cells with column indexes below ``columns`` fill exactly."""
     good = np.empty(len(areas.starts), bool)
-    read_kernels.check_cells(source.data, areas.starts, areas.ends, source.big, columns, good)
+    cell_kernels.check_cells(source.data, areas.starts, areas.ends, source.big, columns, good)
     return good
 
 
@@ -129,23 +136,67 @@ def have_widths(source: TrailBytes, areas: Spans, widths: Longs) -> bool:
     than 2 GiB, so False does not mean that the data is damaged.
     """
     last = np.full(len(widths), -1)
-    good: bool = len(source.data) <= MAX_INT32 and read_kernels.check_values(
+    good: bool = len(source.data) <= MAX_INT32 and cell_kernels.check_values(
         source.data, areas.starts, areas.ends, source.big, widths, last
     )
     return good
 
 
-def split_images(
-    source: TrailBytes, areas: Spans, kinds: Octets, columns: int
-) -> tuple[Longs, Longs, int]:
-    """Split data areas that contain two images. Returns the width of each area's length field, and the end of its first image.
+def measure_variable(cells: TrailCells) -> tuple[Mask | None, Offsets]:
+    """Measure trail values of varying length. Returns a mask of the NULLs (None if there are none) and their Arrow offsets.
 
-    The third result is the first area that cannot be split, or -1. ``kinds`` are the
-    ``ImagePrefix`` of each area.
+    Raises DecodeError if a length is wrong.
     """
-    count = len(kinds)
-    widths, splits = np.empty(count, np.int64), np.empty(count, np.int64)
-    bad = read_kernels.split_images(
-        source.data, areas.starts, areas.ends, source.big, kinds, columns, widths, splits
+    source, count = cells.source, len(cells.starts)
+    nulls, offsets = np.empty(count, bool), np.empty(count + 1, np.int32)
+    null_count, bad, size = value_kernels.check_variable(
+        source.data, cells.starts, cells.lengths, source.big, nulls, offsets
     )
-    return widths, splits, bad
+    if bad >= 0:
+        raise cells.error("a text's length does not agree with its value", bad)
+    if size < 0:
+        raise measure_error(size, len(source.data))
+    return nulls if null_count else None, offsets
+
+
+def gather_cells(
+    cells: TrailCells,
+    starts: Longs,
+    nulls: Mask | None,
+    offsets: Offsets | None = None,
+    *,
+    text: bool = False,
+) -> pa.Array:
+    """Copy the bytes from ``starts`` to the end of each trail cell into a binary column, or with ``text`` a string column.
+
+    ``offsets`` are the Arrow offsets of the result, if they are known.
+    """
+    if offsets is None:
+        ends = cells.starts + cells.lengths
+        return gather(cells.source.buffer, starts, ends, nulls=nulls, text=text)
+    missing = NO_NULLS if nulls is None else nulls
+    return gather_measured(cells.source.data, starts, offsets, missing, text=text)
+
+
+def check_fixed_cells(cells: TrailCells, width: int) -> Mask | None:
+    """Check the lengths of fixed-width values. Return a mask of the NULLs, or None if there are none."""
+    nulls = np.empty(len(cells.starts), bool)
+    null_count, bad = value_kernels.check_fixed(
+        cells.source.data, cells.starts, cells.lengths, width, nulls
+    )
+    if bad >= 0:
+        raise width_error(cells, width, bad)
+    return nulls if null_count else None
+
+
+def width_error(cells: TrailCells, width: int, row: int) -> DecodeError:
+    """Build a DecodeError about a trail value that does not have the fixed width."""
+    return cells.error(f"a value of {width} bytes after 00 00 or ff ff was expected", row)
+
+
+def fixed_bytes(
+    cells: TrailCells, width: int, nulls: Mask | None
+) -> np.ndarray[tuple[int, int], np.dtype[np.uint8]]:
+    """Return the bytes of fixed-width trail values, after their null indicators, as a matrix with one row per value. NULLs are skipped."""
+    starts = cells.starts if nulls is None else cells.starts[~nulls]
+    return rows_at(cells.source.data, starts + INDICATOR_BYTES, width)

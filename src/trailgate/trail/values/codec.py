@@ -9,7 +9,7 @@ null indicator: 00 00, or FF FF for NULL (trail format §10.2).
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol
 
 import numpy as np
@@ -138,45 +138,3 @@ class TrailValueCodec(NamedTuple):
     encode: Callable[[CellTarget, RecordValues], CellWriter]
     check: Callable[[TrailCells], object]
     width: Callable[[Column], int] | None = None
-
-
-def decode_leniently(
-    decode: Callable[[TrailCells], pa.Array], cells: TrailCells
-) -> tuple[pa.Array, pa.Array | None]:
-    """Decode a column's trail values even if some are bad: a bad value becomes null.
-
-    Returns the values, and the problem of each (null for a good value) or None if all are good.
-
-    A decoder reports only the first bad value, so ever smaller parts are tried: half as many values
-    after a failure, twice as many after a success. One bad value among n costs about two decodings
-    of all n.
-    """
-    try:
-        return decode(cells), None
-    except DecodeError:
-        pass
-    count = len(cells.starts)
-    problems: list[str | None] = [None] * count
-    parts: list[pa.Array | None] = []  # None for a bad value
-    # Example: 8 values of which number 5 is bad. Sizes 8 and 4 at 0: failure, then success; sizes 4, 2 and 1
-    # at 4: failure, failure, success; size 2, then 1 at 5: the bad value; 1 and 1 at 6 and 7.
-    at, size = 0, count
-    while at < count:
-        size = min(size, count - at)
-        part = slice(at, at + size)
-        try:
-            parts.append(
-                decode(replace(cells, starts=cells.starts[part], lengths=cells.lengths[part]))
-            )
-        except DecodeError as error:
-            if size > 1:
-                size //= 2
-                continue
-            problems[at] = f"{error.problem} ({Where(raw=error.where.raw)})"
-            parts.append(None)
-            at += 1
-        else:
-            at, size = at + size, 2 * size
-    known = next((part.type for part in parts if part is not None), cells.column.arrow_type)
-    values = [pa.nulls(1, known) if part is None else part for part in parts]
-    return pa.concat_arrays(values), pa.array(problems, pa.string())

@@ -1,8 +1,12 @@
-"""The table of the codecs of trail values, one row per type family, and the selection of a column's codec from it."""
+"""The table of the codecs of trail values, one row per type family, and the selection of a column's codec from it.
+
+`decode_leniently` decodes a column by its codec even if some of the values are bad.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Final
@@ -11,9 +15,11 @@ import numpy as np
 import pyarrow as pa
 
 from trailgate.arrays import Longs
-from trailgate.errors import DefinitionError
+from trailgate.errors import DecodeError, DefinitionError, Where
 from trailgate.model.tables import TABLES, Column, Table
 from trailgate.model.types import TypeFamily
+from trailgate.trail.values.cell_kernels import UNKNOWN_WIDTH, VARYING
+from trailgate.trail.values.cells import measure_variable
 from trailgate.trail.values.charsets import UTF_8, column_charset
 from trailgate.trail.values.codec import TrailCells, TrailValueCodec
 from trailgate.trail.values.numbered_columns import (
@@ -31,7 +37,6 @@ from trailgate.trail.values.numbers import (
     encode_integer,
     number_width,
 )
-from trailgate.trail.values.read_kernels import UNKNOWN_WIDTH, VARYING
 from trailgate.trail.values.text import (
     UNKNOWN_NATIONAL,
     check_fixed,
@@ -50,7 +55,6 @@ from trailgate.trail.values.text import (
     encode_variable,
     encode_variable_bytes,
     fixed_width,
-    measure_variable,
 )
 from trailgate.trail.values.times import (
     check_datetime,
@@ -165,3 +169,45 @@ def explain_unreadable(column: Column) -> str:
     if row.family is TypeFamily.TEXT:
         return UNKNOWN_NATIONAL
     return f"the layout of values of type {row.name} ({row.code}) is not documented"
+
+
+def decode_leniently(
+    decode: Callable[[TrailCells], pa.Array], cells: TrailCells
+) -> tuple[pa.Array, pa.Array | None]:
+    """Decode a column's trail values even if some are bad: a bad value becomes null.
+
+    Returns the values, and the problem of each (null for a good value) or None if all are good.
+
+    A decoder reports only the first bad value, so ever smaller parts are tried: half as many values
+    after a failure, twice as many after a success. One bad value among n costs about two decodings
+    of all n.
+    """
+    try:
+        return decode(cells), None
+    except DecodeError:
+        pass
+    count = len(cells.starts)
+    problems: list[str | None] = [None] * count
+    parts: list[pa.Array | None] = []  # None for a bad value
+    # Example: 8 values of which number 5 is bad. Sizes 8 and 4 at 0: failure, then success; sizes 4, 2 and 1
+    # at 4: failure, failure, success; size 2, then 1 at 5: the bad value; 1 and 1 at 6 and 7.
+    at, size = 0, count
+    while at < count:
+        size = min(size, count - at)
+        part = slice(at, at + size)
+        try:
+            parts.append(
+                decode(replace(cells, starts=cells.starts[part], lengths=cells.lengths[part]))
+            )
+        except DecodeError as error:
+            if size > 1:
+                size //= 2
+                continue
+            problems[at] = f"{error.problem} ({Where(raw=error.where.raw)})"
+            parts.append(None)
+            at += 1
+        else:
+            at, size = at + size, 2 * size
+    known = next((part.type for part in parts if part is not None), cells.column.arrow_type)
+    values = [pa.nulls(1, known) if part is None else part for part in parts]
+    return pa.concat_arrays(values), pa.array(problems, pa.string())

@@ -22,7 +22,7 @@ from trailgate.columnar.rows import words
 from trailgate.model.tables import Column, Table
 from trailgate.model.types import NUMBERED
 from trailgate.trail.records.framing import Spans, TrailBytes
-from trailgate.trail.values import read_kernels
+from trailgate.trail.values import cell_kernels
 from trailgate.trail.values.codec import (
     INDICATOR_BYTES,
     NULL,
@@ -61,7 +61,7 @@ def count_columns_used(source: TrailBytes, areas: Spans) -> int:
     reports the error.
     """
     return int(
-        read_kernels.count_columns(source.data, areas.starts, areas.ends, source.big, MAX_COLUMNS)
+        cell_kernels.count_columns(source.data, areas.starts, areas.ends, source.big, MAX_COLUMNS)
     )
 
 

@@ -15,10 +15,10 @@ import pyarrow as pa
 from trailgate.arrays import Mask
 from trailgate.model.tables import Column
 from trailgate.model.types import TypeFamily
-from trailgate.trail.values import read_kernels
+from trailgate.trail.values import value_kernels
 from trailgate.trail.values.cell_writers import WordCells
+from trailgate.trail.values.cells import check_fixed_cells, fixed_bytes, width_error
 from trailgate.trail.values.codec import CellTarget, CellWriter, RecordValues, TrailCells
-from trailgate.trail.values.text import check_fixed_cells, fixed_bytes, width_error
 
 Integers = npt.NDArray[np.int64] | npt.NDArray[np.uint64]
 
@@ -42,7 +42,7 @@ def decode_integer(cells: TrailCells) -> pa.Array:
     width = int(numpy_type[1:])
     count = len(cells.starts)
     nulls, words = np.empty(count, bool), np.empty(count, np.int64)
-    null_count, bad = read_kernels.read_integers(
+    null_count, bad = value_kernels.read_integers(
         cells.source.data,
         cells.starts,
         cells.lengths,

@@ -16,12 +16,10 @@ import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask, Offsets
 from trailgate.columnar.digits import from_hex, to_hex
-from trailgate.columnar.gather import NO_NULLS, gather, gather_measured, measure_error
-from trailgate.columnar.rows import rows_at
 from trailgate.errors import DecodeError, EncodeError
 from trailgate.model.tables import Column
-from trailgate.trail.values import read_kernels
 from trailgate.trail.values.cell_writers import PaddedCells, VaryingCells
+from trailgate.trail.values.cells import check_fixed_cells, gather_cells, measure_variable
 from trailgate.trail.values.charsets import UTF_8, column_charset, decode_strings, encode_strings
 from trailgate.trail.values.codec import (
     INDICATOR_BYTES,
@@ -41,42 +39,6 @@ def decode_variable(cells: TrailCells) -> pa.Array:
     NULL is FF FF 00 00 or a bare FF FF.
     """
     return _strings(cells, cells.starts + VARIABLE_HEAD, *measure_variable(cells))
-
-
-def measure_variable(cells: TrailCells) -> tuple[Mask | None, Offsets]:
-    """Measure trail values of varying length. Returns a mask of the NULLs (None if there are none) and their Arrow offsets.
-
-    Raises DecodeError if a length is wrong.
-    """
-    source, count = cells.source, len(cells.starts)
-    nulls, offsets = np.empty(count, bool), np.empty(count + 1, np.int32)
-    null_count, bad, size = read_kernels.check_variable(
-        source.data, cells.starts, cells.lengths, source.big, nulls, offsets
-    )
-    if bad >= 0:
-        raise cells.error("a text's length does not agree with its value", bad)
-    if size < 0:
-        raise measure_error(size, len(source.data))
-    return nulls if null_count else None, offsets
-
-
-def gather_cells(
-    cells: TrailCells,
-    starts: Longs,
-    nulls: Mask | None,
-    offsets: Offsets | None = None,
-    *,
-    text: bool = False,
-) -> pa.Array:
-    """Copy the bytes from ``starts`` to the end of each trail cell into a binary column, or with ``text`` a string column.
-
-    ``offsets`` are the Arrow offsets of the result, if they are known.
-    """
-    if offsets is None:
-        ends = cells.starts + cells.lengths
-        return gather(cells.source.buffer, starts, ends, nulls=nulls, text=text)
-    missing = NO_NULLS if nulls is None else nulls
-    return gather_measured(cells.source.data, starts, offsets, missing, text=text)
 
 
 def decode_fixed(cells: TrailCells) -> pa.Array:
@@ -102,22 +64,6 @@ def check_fixed(cells: TrailCells) -> None:
 def decode_large_text(cells: TrailCells) -> pa.Array:
     """Decode strings that fill their cells completely, such as large objects."""
     return _strings(cells, cells.starts, None)
-
-
-def check_fixed_cells(cells: TrailCells, width: int) -> Mask | None:
-    """Check the lengths of fixed-width values. Return a mask of the NULLs, or None if there are none."""
-    nulls = np.empty(len(cells.starts), bool)
-    null_count, bad = read_kernels.check_fixed(
-        cells.source.data, cells.starts, cells.lengths, width, nulls
-    )
-    if bad >= 0:
-        raise width_error(cells, width, bad)
-    return nulls if null_count else None
-
-
-def width_error(cells: TrailCells, width: int, row: int) -> DecodeError:
-    """Build a DecodeError about a trail value that does not have the fixed width."""
-    return cells.error(f"a value of {width} bytes after 00 00 or ff ff was expected", row)
 
 
 def fixed_width(column: Column) -> int:
@@ -198,14 +144,6 @@ def encode_fixed_bytes_of(target: CellTarget, column_values: RecordValues) -> Ce
         value = column_values.values[row].as_py()
         raise target.error(f"{width} bytes were expected, not {len(value)}", value)
     return encode_fixed(target, column_values)
-
-
-def fixed_bytes(
-    cells: TrailCells, width: int, nulls: Mask | None
-) -> np.ndarray[tuple[int, int], np.dtype[np.uint8]]:
-    """Return the bytes of fixed-width trail values, after their null indicators, as a matrix with one row per value. NULLs are skipped."""
-    starts = cells.starts if nulls is None else cells.starts[~nulls]
-    return rows_at(cells.source.data, starts + INDICATOR_BYTES, width)
 
 
 def decode_variable_bytes(cells: TrailCells) -> pa.Array:

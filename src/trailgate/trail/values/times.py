@@ -21,8 +21,9 @@ from trailgate.columnar.kernels.words import SPARE
 from trailgate.columnar.rows import words
 from trailgate.errors import DecodeError
 from trailgate.model.tables import Column
-from trailgate.trail.values import read_kernels
+from trailgate.trail.values import value_kernels
 from trailgate.trail.values.cell_writers import PaddedCells, VaryingCells
+from trailgate.trail.values.cells import check_fixed_cells, width_error
 from trailgate.trail.values.codec import (
     INDICATOR_BYTES,
     NULL,
@@ -31,7 +32,6 @@ from trailgate.trail.values.codec import (
     RecordValues,
     TrailCells,
 )
-from trailgate.trail.values.text import check_fixed_cells, width_error
 from trailgate.trail.values.write_kernels import BETWEEN
 
 NULL_TEXT: Final = "1900-01-01:00:00:00.000000000"  # cut to the column's length
@@ -56,7 +56,7 @@ def decode_datetime(cells: TrailCells) -> pa.Array:
         raise measure_error(TOO_MANY, len(cells.source.data))
     nulls, offsets = np.empty(count, bool), np.empty(count + 1, np.int32)
     strings = np.empty(room + SPARE, np.uint8)
-    null_count, bad, has_width = read_kernels.read_datetimes(
+    null_count, bad, has_width = value_kernels.read_datetimes(
         cells.source.data, cells.starts, cells.lengths, width, nulls, offsets, strings
     )
     if bad >= 0:

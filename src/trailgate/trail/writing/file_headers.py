@@ -3,7 +3,8 @@
 A file of level 5 or higher begins with the file header, a record for the database, and one record
 per table. Data records then name a table by its index, which is its position among the definitions.
 `patch_header` rewrites a header, for example after a damaged file was repaired; fields that do not
-describe the file itself stay unchanged.
+describe the file itself stay unchanged. `encode_patches` changes the fields of a header that become
+known when its file is closed.
 """
 
 from __future__ import annotations
@@ -14,7 +15,15 @@ from typing import Final
 from trailgate.columnar.rows import octets
 from trailgate.errors import EncodeError, Where
 from trailgate.model.tables import Definitions
-from trailgate.trail.format.file_header import TRAIL_FIELDS, FileHeader, HeaderField, encode_header
+from trailgate.trail.format.file_header import (
+    TRAIL_FIELDS,
+    FileHeader,
+    HeaderField,
+    detect_header_order,
+    encode_header,
+    encode_header_field,
+    header_groups,
+)
 from trailgate.trail.format.record_types import IO_METADATA
 from trailgate.trail.format.tokens import (
     FILE_HEADER,
@@ -23,15 +32,12 @@ from trailgate.trail.format.tokens import (
     NORMAL,
     UNSET,
     ByteOrder,
+    RecordToken,
     encode_outer_object,
+    read_tokens_between,
     token,
 )
-from trailgate.trail.records.record import (
-    RecordToken,
-    TrailRecord,
-    encode_record,
-    read_tokens_between,
-)
+from trailgate.trail.records.record import TrailRecord, encode_record
 from trailgate.trail.records.table_metadata import (
     FIRST_INDEX,
     MetadataType,
@@ -162,3 +168,41 @@ def _encode(field: HeaderField, order: ByteOrder, facts: HeaderFacts) -> bytes |
         return None if value is None else field.codec.encode(value, order)
     except EncodeError:
         return None
+
+
+TRAIL_INFO: Final = 0x30  # a group (trail format §4.1)
+FILE_SIZE: Final = 0x39  # a field of that group
+
+
+def with_file_size(raw: bytes, size: int) -> bytes:
+    """Return the file header with another file size, or unchanged if it does not contain a size."""
+    order = detect_header_order(raw) or ByteOrder.BIG
+    for group in header_groups(raw, order):
+        for field, at in zip(group.fields, group.starts, strict=True):
+            if (
+                group.token.code == TRAIL_INFO
+                and field.code == FILE_SIZE
+                and len(field.payload) == 8
+            ):
+                # The field becomes a normal value of 8 bytes, with its id and its length unchanged.
+                frame = raw[at - FRAME : at - FRAME + 1] + bytes((NORMAL,)) + raw[at - 2 : at]
+                return raw[: at - FRAME] + frame + order.raw(size, 8) + raw[at + 8 :]
+    return raw
+
+
+def encode_patches(header: FileHeader) -> list[tuple[int, bytes]]:
+    """Return the (offset, bytes) pairs that change an encoded file header in place.
+
+    They cover the fields that become known when a file is closed or published: file name, sequence
+    number, size, first and last CSN, first and last IO time, and LogBSN. The header must keep its
+    length, so a new file name must be as long as the old one.
+    """
+    # Encode the fields again: their sizes give the offset of each in the encoded header.
+    patches = []
+    offset = 2 * FRAME  # after the frames of F and of group 30, which comes first
+    for field in TRAIL_FIELDS:
+        encoded = encode_header_field(header, header.trail, field)
+        if field.patched and encoded:
+            patches.append((offset, encoded))
+        offset += len(encoded)
+    return patches

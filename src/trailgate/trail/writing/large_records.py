@@ -33,8 +33,15 @@ from trailgate.trail.format.record_types import (
     IO_LONG_KEY_UPDATE,
     ImagePrefix,
 )
-from trailgate.trail.format.tokens import FRAME, GGS_TOKENS, MAX_LENGTH, USER_TOKENS, ByteOrder
-from trailgate.trail.records.record import RecordToken, TrailRecord, encode_record
+from trailgate.trail.format.tokens import (
+    FRAME,
+    GGS_TOKENS,
+    MAX_LENGTH,
+    USER_TOKENS,
+    ByteOrder,
+    RecordToken,
+)
+from trailgate.trail.records.record import TrailRecord, encode_record
 from trailgate.trail.values.charsets import UTF_8, column_charset, encode_strings
 from trailgate.trail.values.codec import MAX_CELL, VARIABLE_HEAD
 from trailgate.trail.writing.kernels import PiecedValues, add_piece_sizes, write_pieces

@@ -32,7 +32,7 @@ from trailgate.model.changes import (
     StateColumn,
 )
 from trailgate.model.tables import Definitions, Table
-from trailgate.trail.format.record_layout import (
+from trailgate.trail.format.record_header import (
     AFTER_IMAGE,
     BEFORE_IMAGE,
     BY_TABLE,

@@ -16,7 +16,7 @@ from trailgate.arrays import Longs, Mask, Octets
 from trailgate.columnar.kernels.words import SPARE
 from trailgate.columnar.rows import StringBytes, octets
 from trailgate.model.changes import Image
-from trailgate.trail.format.record_layout import (
+from trailgate.trail.format.record_header import (
     FROM_LOG,
     H_FIXED,
     INDICATOR,
@@ -38,9 +38,15 @@ from trailgate.trail.format.tokens import (
 from trailgate.trail.records.record import NO_NODE
 from trailgate.trail.values.codec import CellTarget, CellWriter, RecordValues
 from trailgate.trail.values.codecs import explain_unreadable, select_codecs
-from trailgate.trail.writing.kernels import write_heads, write_lengths, write_trailers
+from trailgate.trail.writing.kernels import (
+    add_token_sizes,
+    write_area_frames,
+    write_heads,
+    write_lengths,
+    write_tokens,
+    write_trailers,
+)
 from trailgate.trail.writing.record_groups import RecordImages, TrailRecordGroup
-from trailgate.trail.writing.token_kernels import add_token_sizes, write_area_frames, write_tokens
 from trailgate.trail.writing.tokens import check_size
 
 # Assumed: AuditPos and AuditRBA are 0 for a source without a redo log, as in DDL records of MySQL

@@ -33,7 +33,7 @@ from trailgate.trail.format.tokens import (
     encode_user_tokens,
     token_name,
 )
-from trailgate.trail.writing.token_kernels import (
+from trailgate.trail.writing.kernels import (
     CARRIED_TOKEN,
     LENGTH_TOKEN,
     USER_TOKEN,

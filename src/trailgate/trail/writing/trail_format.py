@@ -1,9 +1,8 @@
-"""The format in which a trail is written (level, byte order, form of updates), and restart records.
+"""The format in which a trail is written: level, byte order, form of updates.
 
 For example, FORMAT RELEASE 12.2 is level 5. The level decides what a trail may contain: a file
 header from level 1, unified updates and little-endian numbers from level 4, metadata records from
-level 5 (trail format §4.6). `encode_restart_record` builds the record that a writer appends when it
-restarts (trail format §7).
+level 5 (trail format §4.6).
 """
 
 from __future__ import annotations
@@ -16,9 +15,7 @@ from typing import Final, NamedTuple, Self, TypeVar
 
 from trailgate.errors import OptionError
 from trailgate.options import NamedValues, check_calls
-from trailgate.trail.format.record_types import IO_RESTART_ABEND, IO_RESTART_OK
 from trailgate.trail.format.tokens import ByteOrder
-from trailgate.trail.records.record import RecordToken, TrailRecord, encode_record
 from trailgate.trail.records.table_metadata import METADATA_LEVEL
 
 Kind = TypeVar("Kind", bound=Enum)
@@ -27,12 +24,6 @@ HEADER_LEVEL: Final = 1  # 10.0, the first level with a file header (trail forma
 NEWER_LEVEL: Final = 4  # 12.1: little-endian trails, unified updates
 
 DEFAULT_RELEASE: Final = "11.2"
-
-# Assumed: a restart record has one token, the name of the group. The first record of a printed trail
-# has 58 bytes, which leaves room for one token of three bytes, such as "EX1".
-# Assumed: the id of that token. Its name GROUPNAME is public, but the byte is not; no dump shows it.
-GROUP_NAME: Final = ord("g")
-NO_RECORDS, NO_SYSTEM = 0, 0  # RecCount and OrigNode of restart records
 
 
 class TrailRelease(NamedTuple):
@@ -151,24 +142,3 @@ def _chosen(what: str, known: Mapping[str, Kind], text: str | None) -> Kind | No
         return known[text.strip().lower()]
     except KeyError:
         raise OptionError(f"the {what} is {' or '.join(known)}, not {text!r}") from None
-
-
-def encode_restart_record(
-    group: str, io_time: int, *, abandoned: bool, order: ByteOrder = ByteOrder.BIG
-) -> bytes:
-    """Encode a restart record of the Extract group ``group``. ``io_time`` is microseconds since 1970 UTC.
-
-    If the open transaction before it is ``abandoned`` and will be written again after it, the
-    record is RestartAbend; otherwise it is RestartOK.
-    """
-    return encode_record(
-        TrailRecord(
-            # Assumed: 150 is RestartAbend. 151 is printed as RestartOK, 150 remains.
-            io_type=IO_RESTART_ABEND if abandoned else IO_RESTART_OK,
-            tokens=(RecordToken(GROUP_NAME, group.encode()),),
-            node=NO_SYSTEM,
-            record_count=NO_RECORDS,
-            io_time=io_time,
-            order=order,
-        )
-    )

@@ -3,6 +3,8 @@
 Blocks are cut into chunks that stay in the CPU cache, and each chunk into groups of records with
 the same images. A writer per group reports the sizes of its records. Their running sum is the
 offset of each record, and the writers then write into the same body.
+
+`encode_restart_record` builds the record that a writer appends when it restarts (trail format §7).
 """
 
 from __future__ import annotations
@@ -20,7 +22,9 @@ from trailgate.columnar.kernels.words import SPARE
 from trailgate.columnar.rows import octets
 from trailgate.model.changes import KEY_UPDATE, UPDATE, ChangeBatch, ChangeBlock, StateColumn
 from trailgate.model.tables import Definitions
-from trailgate.trail.format.tokens import MAX_LENGTH
+from trailgate.trail.format.record_types import IO_RESTART_ABEND, IO_RESTART_OK
+from trailgate.trail.format.tokens import MAX_LENGTH, ByteOrder, RecordToken
+from trailgate.trail.records.record import TrailRecord, encode_record
 from trailgate.trail.writing.large_records import (
     FragmentWriter,
     LargeValues,
@@ -36,11 +40,21 @@ from trailgate.trail.writing.record_groups import (
 )
 from trailgate.trail.writing.record_writer import RecordWriter
 from trailgate.trail.writing.tokens import select_written_tokens
-from trailgate.trail.writing.trail_format import LEVEL_3, TrailFormat, UpdateFormat
+from trailgate.trail.writing.trail_format import (
+    LEVEL_3,
+    TrailFormat,
+    UpdateFormat,
+)
 
 # About this many records are written at once: they stay in cache from column to column.
 CHUNK: Final = 1 << 14
 NO_DEFINITIONS: Final = Definitions(())
+
+# Assumed: a restart record has one token, the name of the group. The first record of a printed trail
+# has 58 bytes, which leaves room for one token of three bytes, such as "EX1".
+# Assumed: the id of that token. Its name GROUPNAME is public, but the byte is not; no dump shows it.
+GROUP_NAME: Final = ord("g")
+NO_RECORDS, NO_SYSTEM = 0, 0  # RecCount and OrigNode of restart records
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,4 +187,25 @@ def _slice(block: ChangeBlock, start: int, stop: int) -> ChangeBlock:
         tokens=select_written_tokens(None if block.tokens is None else block.tokens[part]),
         before=tuple(column(state) for state in block.before),
         after=tuple(column(state) for state in block.after),
+    )
+
+
+def encode_restart_record(
+    group: str, io_time: int, *, abandoned: bool, order: ByteOrder = ByteOrder.BIG
+) -> bytes:
+    """Encode a restart record of the Extract group ``group``. ``io_time`` is microseconds since 1970 UTC.
+
+    If the open transaction before it is ``abandoned`` and will be written again after it, the
+    record is RestartAbend; otherwise it is RestartOK.
+    """
+    return encode_record(
+        TrailRecord(
+            # Assumed: 150 is RestartAbend. 151 is printed as RestartOK, 150 remains.
+            io_type=IO_RESTART_ABEND if abandoned else IO_RESTART_OK,
+            tokens=(RecordToken(GROUP_NAME, group.encode()),),
+            node=NO_SYSTEM,
+            record_count=NO_RECORDS,
+            io_time=io_time,
+            order=order,
+        )
     )

@@ -10,7 +10,7 @@ from trail.building import INSERT, UPDATE, cell, record, text
 from trailgate.errors import EncodeError
 from trailgate.model.changes import ChangeBlock
 from trailgate.model.tables import Column, Definitions, Table
-from trailgate.trail.format.record_layout import BEFORE_IMAGE
+from trailgate.trail.format.record_header import BEFORE_IMAGE
 from trailgate.trail.format.tokens import (
     GGS_TOKEN_ROWS,
     MAX_BYTES,

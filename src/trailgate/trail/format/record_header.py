@@ -1,4 +1,4 @@
-"""The fixed bytes of a record: the frames of G and H, and the 34 bytes of GHDR (trail format §5); also time stamps (§6).
+"""The header of a record: the frames of G and H, the 34 bytes of GHDR (trail format §5), and the time stamps in headers (§6).
 
 Readers and writers share one numpy dtype per byte order. For example, a record begins with ``47 01
 00 9C 48 00 00 3A 45 04 00 41 ...``: G and its length, H and its length, then GHDR with the
