@@ -168,7 +168,7 @@ class DefgenText:
 
 
 def python_codec(name: str) -> str | None:
-    """Return Python's codec for the encoding name of a Defgen file (Java, ICU or IANA), or None."""
+    """Return Python's codec for the encoding that a Defgen file names in its first line (a Java, ICU or IANA name), or None."""
     if not _ENCODING_NAME.fullmatch(name):
         return None
     wanted = _CODECS.get(name.casefold(), name)

@@ -77,7 +77,7 @@ def _internal_length(column: Column) -> int:
 
 
 def complete_column(column: Column) -> Column:
-    """Fill in a column's lengths and datetime range as Defgen would, if they are zero.
+    """Fill in a column's internal and binary lengths and its datetime range as Defgen would, if they are zero.
 
     capture properties §9.2, attributes 9 to 13. Raises DefinitionError if the type is unknown.
     """
@@ -97,7 +97,7 @@ def complete_column(column: Column) -> Column:
 
 
 def complete_table(table: Table) -> Table:
-    """Fill in the lengths, offsets and record length of a table that does not come from a Defgen file.
+    """Lay out a table that does not come from a Defgen file: fill in its columns' lengths and offsets, and its record length.
 
     If the table already has a record length, its offsets are not changed.
     """

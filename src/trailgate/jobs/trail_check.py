@@ -51,8 +51,8 @@ from trailgate.trail.record_checks import (
     TransactionCheckState,
     check_csns,
     check_table_references,
+    check_transactions,
     count_unfinished_records,
-    follow_records,
     inspect_records,
 )
 from trailgate.trail.records.damage import (
@@ -513,7 +513,7 @@ def _chunk(
     accepted = place.reading.accepts(source, view, tables)
     found = inspect_records(source, view, accepted=accepted)
     check_csns(found, place.state.csn)
-    followed, place.state = follow_records(found, place.state)
+    followed, place.state = check_transactions(found, place.state)
     place.known = check_table_references(found, source, place.known)
     if not accepted:
         place.reading.check(found, followed, source, tables)

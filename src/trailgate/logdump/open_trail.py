@@ -330,8 +330,8 @@ class OpenTrail:
         return True
 
 
-def next_path(path: str) -> str | None:
-    """Return the path of a trail's next file, or None if the name does not end with a number."""
+def next_trail_path(path: str) -> str | None:
+    """Return the path of the trail file after an open one, for NEXTTRAIL, or None if the name does not end with a number."""
     matched = NUMBERED.fullmatch(name_of(path))
     if matched is None:
         return None
@@ -340,7 +340,7 @@ def next_path(path: str) -> str | None:
     return f"{head[: -len(digits)]}{int(digits) + 1:0{len(digits)}}{mark}{parameters}"
 
 
-def file_exists(path: str) -> bool:
-    """Return whether a file exists at a trail file's path, local or in a store."""
+def trail_file_exists(path: str) -> bool:
+    """Return whether Logdump can open a file at this path, local or in a store: whether it exists."""
     store, place = locate(path)
     return bool(store.get_file_info(place).type == fs.FileType.File)

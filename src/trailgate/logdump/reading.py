@@ -14,7 +14,7 @@ import numpy as np
 
 from trailgate.arrays import CHUNK, Mask
 from trailgate.errors import OptionError, TrailgateError, mask_logins
-from trailgate.logdump.open_trail import SMALL, OpenTrail, file_exists, next_path
+from trailgate.logdump.open_trail import SMALL, OpenTrail, next_trail_path, trail_file_exists
 from trailgate.logdump.record_chunks import LogdumpChunk
 from trailgate.logdump.record_tests import RecordTest
 from trailgate.logdump.results import NoteResult, Result, ShownHeader, ShownRecord
@@ -29,7 +29,7 @@ from trailgate.trail.records.table_metadata import MetadataType
 
 
 def show_record(session: LogdumpSession, chunk: LogdumpChunk, row: int) -> ShownRecord:
-    """Build the Logdump result that prints a record, and move the session past it."""
+    """Read a record of a chunk as the result that Logdump prints, and move the session past it."""
     record = session.trail.record(chunk, row)
     forward = session.settings.forward
     session.current = record.offset
@@ -43,7 +43,7 @@ def show_record(session: LogdumpSession, chunk: LogdumpChunk, row: int) -> Shown
 
 
 def show_file_header(session: LogdumpSession) -> ShownHeader:
-    """Build the Logdump result that prints the file header, and move the session to the first record.
+    """Read the file header as the result that Logdump prints, and move the session to the first record.
 
     Raises OptionError if the file has no readable header.
     """
@@ -141,8 +141,8 @@ def report_end(session: LogdumpSession, problem: str = "") -> Iterator[Result]:
         return
     left = session.trail.size - rba
     more = f", {left} bytes of an unfinished record" if left else ""
-    following = next_path(session.trail.path)
-    if following is not None and file_exists(following):
+    following = next_trail_path(session.trail.path)
+    if following is not None and trail_file_exists(following):
         more += f"; NEXTTRAIL opens {name_of(following)}"
     yield NoteResult(
         _sentence(f"{before}end of the file at RBA {rba}{more}"),
@@ -152,7 +152,7 @@ def report_end(session: LogdumpSession, problem: str = "") -> Iterator[Result]:
 
 
 def report_size(trail: OpenTrail) -> Iterator[Result]:
-    """Yield a note if a trail file is empty or its size differs from the size in its header."""
+    """Yield a Logdump note if the open trail file is empty or its size differs from the size in its header."""
     for sentence in trail.wrong_size:
         path = mask_logins(trail.path)
         yield NoteResult(

@@ -29,7 +29,7 @@ from trailgate.model.kernels import CONTINUES_NOTHING
 from trailgate.model.transactions import BEFORE, follow
 from trailgate.trail.format.tokens import LOGCSN, TRANID
 from trailgate.trail.reading.tokens import find_token
-from trailgate.trail.record_checks import describe_damage
+from trailgate.trail.record_checks import describe_record_faults
 from trailgate.trail.records.framing import Spans, TrailBytes
 from trailgate.trail.records.record_problems import (
     HEADER_LENGTH,
@@ -71,7 +71,7 @@ class ChunkNames:
 
 
 def name_matcher(pattern: str, *, fold: bool = True) -> Callable[[str], bool]:
-    """Return a function that tests whether a table or file name matches a pattern with ``*`` and ``?``.
+    """Return a function that matches names of tables or files with a pattern of a Logdump command, such as ``HR.*``.
 
     ``fold`` ignores the case.
     """
@@ -96,7 +96,7 @@ class TransactionNumbers:
 
 
 def number_transactions(indicator: Octets, separate: Mask) -> TransactionNumbers:
-    """Assign each of consecutive records the number of its transaction, as Logdump counts.
+    """Assign each of a chunk's records the number of its transaction, as Logdump counts.
 
     ``indicator`` are their transaction indicators. ``separate`` marks records such as
     metadata: each counts as a transaction of its own.
@@ -118,7 +118,7 @@ def number_transactions(indicator: Octets, separate: Mask) -> TransactionNumbers
 
 
 def opening_row(numbers: TransactionNumbers) -> int | None:
-    """Return the row of the record that began the transaction that is open after the last record.
+    """Return the row of the chunk's record that began the transaction that is open after the last one.
 
     Returns ``NONE`` (a number) if no transaction is open, or if the open one has no beginning
     (orphan). Returns None if the transaction began before these records.
@@ -149,7 +149,7 @@ class ChunkTransactions:
 
 
 def first_token_payloads(source: TrailBytes, areas: Spans, code: int) -> list[bytes]:
-    """Return the payload of each record's first token with the id ``code``, or b"" if it has none.
+    """Return the payload of the first token with the id ``code`` in each record of a chunk, or b"" if it has none.
 
     ``areas`` are the spans of the records' tokens.
     """
@@ -218,12 +218,12 @@ class LogdumpChunk:
     @cached_property
     def damage(self) -> dict[int, str]:
         """The damaged records of the chunk by their row, each with its first problem."""
-        return describe_damage(self.source, self.view)
+        return describe_record_faults(self.source, self.view)
 
     def damage_at(self, row: int) -> str:
         """Return the first problem of one record in the chunk, or "" if it has none."""
         one = self.view.take(slice(row, row + 1))
-        return describe_damage(self.source, one).get(0, "")
+        return describe_record_faults(self.source, one).get(0, "")
 
     @cached_property
     def separate(self) -> Mask:
@@ -261,7 +261,7 @@ class LogdumpChunk:
 def readable_records(
     source: TrailBytes, view: RecordColumns, *, back: bool = False
 ) -> tuple[RecordColumns, DecodeError | None]:
-    """Return the records of a chunk before the first unreadable header, and the error of that header.
+    """Cut a chunk of records before the first unreadable header. Return its records, and the error of that header.
 
     With ``back``, return the records after the last unreadable header. The error is None if all are
     readable.

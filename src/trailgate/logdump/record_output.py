@@ -193,7 +193,7 @@ def _all_attributes(table: Table) -> Iterator[str]:
 
 
 def _as_defgen(table: Table) -> Iterator[str]:
-    # The trail does not contain the record length; complete() computes it by Defgen's formula.
+    # The trail does not contain the record length; ``complete_table`` computes it by Defgen's formula.
     completed = complete_table(replace(table, record_length=0))
     yield from write_sourcedefs(Definitions((completed,))).decode().splitlines()
 
@@ -432,7 +432,7 @@ Values = dict[str, Any]
 
 
 def record_values(shown: ShownRecord) -> Values:
-    """Convert a record to values for Logdump's JSON output."""
+    """Convert a trail record (header, data, columns and tokens) to values for Logdump's JSON output."""
     record = shown.record
     data = record.data or b""
     return {

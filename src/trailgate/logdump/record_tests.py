@@ -120,7 +120,7 @@ Comparison = Callable[[Any, Any], Any]
 
 
 def compare_strings(compare: Comparison, left: bytes, right: bytes) -> bool:
-    """Compare two values of a FILTER as numbers if both are digits, otherwise as text.
+    """Compare a record's value with the value in a FILTER: as numbers if both are digits, otherwise as text.
 
     An empty left value never matches.
     """

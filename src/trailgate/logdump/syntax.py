@@ -195,7 +195,7 @@ def type_codes(words: Sequence[str]) -> list[int]:
 
 
 def indicator_code(word: str, greatest: int = 255) -> int:
-    """Return the transaction indicator (TransInd) that a Logdump command gives by name or number.
+    """Parse the transaction indicator (TransInd) in the arguments of FILTER or SAVE, a name or a number.
 
     Raises OptionError.
     """

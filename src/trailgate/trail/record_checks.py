@@ -8,7 +8,7 @@ had after the previous portion:
 
 - `check_table_references`: does each record's table have a definition, in a file or in the trail's
   metadata?
-- `follow_records`: are the transaction indicators consistent with each other?
+- `check_transactions`: are the transaction indicators consistent with each other?
 - `check_csns`: do the CSNs ever decrease?
 
 A fault is a pair (type, rows). Its rows are indexes into the inspected records.
@@ -237,7 +237,7 @@ def _check_pairs(inspected: InspectedRecords) -> None:
 
 
 def count_unfinished_records(view: RecordColumns) -> int:
-    """Return the number of records at the end of a portion whose operation may continue after it.
+    """Return the number of records at the end of a portion to check later, because their operation may continue after it.
 
     A before image needs its after image, and a change may be followed by fragments or large
     objects.
@@ -291,8 +291,8 @@ def inspect_records(
     return inspected
 
 
-def describe_damage(source: TrailBytes, view: RecordColumns) -> dict[int, str]:
-    """Describe each damaged record, by its row, for example ``{4: "the columns do not fill ..."}``.
+def describe_record_faults(source: TrailBytes, view: RecordColumns) -> dict[int, str]:
+    """Check trail records, and describe the fault of each damaged one, by its row, for example ``{4: "the columns do not fill ..."}``.
 
     All commands that show single records use this function. It examines each record separately, so
     the result does not depend on how a file is divided into chunks.
@@ -479,10 +479,10 @@ class TransactionCheckState:
     csn: str | None = None
 
 
-def follow_records(
+def check_transactions(
     inspected: InspectedRecords, state: TransactionCheckState
 ) -> tuple[FollowedTransactions, TransactionCheckState]:
-    """Follow the transactions of trail records. A fault is added if two transaction indicators contradict each other.
+    """Check that the transaction indicators of trail records agree. Two that contradict each other are a fault of their record.
 
     Returns the transactions, and the state for the next records of the file.
     """
@@ -507,7 +507,7 @@ def follow_records(
 
 
 def csn_sort_key(csn: str) -> tuple[int, int | str]:
-    """Return a sort key for a CSN: digits compare as a number, other forms by length and then as text."""
+    """Return the sort key by which the check compares a CSN with the previous one: digits compare as a number, other forms by length and then as text."""
     return (0, int(csn)) if csn.isascii() and csn.isdigit() else (len(csn), csn)
 
 

@@ -8,7 +8,7 @@ from typing import Final
 from pyarrow import fs
 
 from trailgate.errors import OptionError, StorageError, Where, mask_logins
-from trailgate.logdump.open_trail import file_exists, next_path
+from trailgate.logdump.open_trail import next_trail_path, trail_file_exists
 from trailgate.logdump.reading import report_size
 from trailgate.logdump.results import ListingResult, NoteResult, Result
 from trailgate.logdump.session import LogdumpCommand, LogdumpSession
@@ -40,10 +40,10 @@ def close_file(session: LogdumpSession, _arguments: CommandArguments) -> Iterato
 def next_trail(session: LogdumpSession, _arguments: CommandArguments) -> Iterator[Result]:
     """NEXTTRAIL: open the trail file with the next number."""
     path = session.trail.path
-    following = next_path(path)
+    following = next_trail_path(path)
     if following is None:
         raise OptionError("the file's name does not end in 6 or 9 digits", hint="OPEN takes any")
-    if not file_exists(following):
+    if not trail_file_exists(following):
         raise StorageError("there is no next file", where=Where(source=following))
     session.open(following)
     path, following = mask_logins(path), mask_logins(following)

@@ -249,7 +249,7 @@ def show_open(session: LogdumpSession, _arguments: CommandArguments) -> Iterator
     yield ListingResult("Open files", tuple(rows))
 
 
-def show_types(_session: LogdumpSession, _arguments: CommandArguments) -> Iterator[Result]:
+def show_record_types(_session: LogdumpSession, _arguments: CommandArguments) -> Iterator[Result]:
     """SHOW RECTYPE: list the record types of trails."""
     yield ListingResult(
         "Record types",
@@ -266,7 +266,7 @@ SHOWS: Final = {
     "ENV": show_environment,
     "FILTER": _show_filter,
     "OPEN": show_open,
-    "RECTYPE": show_types,
+    "RECTYPE": show_record_types,
     "TIME": show_time,
 }
 

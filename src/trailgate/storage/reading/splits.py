@@ -49,7 +49,7 @@ from trailgate.trail.format.file_header import (
 from trailgate.trail.reading.images import EVERYTHING, ReadSelection
 from trailgate.trail.reading.reader import ReaderState, decode
 from trailgate.trail.reading.record_table import build_record_table
-from trailgate.trail.record_checks import describe_damage
+from trailgate.trail.record_checks import describe_record_faults
 from trailgate.trail.records.framing import wrap_trail_bytes
 from trailgate.trail.records.table_metadata import NO_TABLES
 from trailgate.trail.records.transactions import CLOSES, LAST, change_marks
@@ -488,7 +488,7 @@ def _records(
         source = wrap_trail_bytes(data, offset, reader.order)
         records = view.take(slice(owned))
         table_found = build_record_table(source, records, reader.file.number, tables, oracle=oracle)
-        yield _with_damage(table_found.batch, describe_damage(source, records))
+        yield _with_damage(table_found.batch, describe_record_faults(source, records))
         tables = table_found.tables
         offset += view.end
 

@@ -272,7 +272,7 @@ _OPTIONAL: Final = {
 
 
 def encode_header(header: FileHeader) -> bytes:
-    """Encode a file header as an F object. Raises EncodeError if a value does not fit."""
+    """Encode a decoded or new file header as an F object: the reverse of `decode_header`. Raises EncodeError if a value does not fit."""
     order = header.order
     groups = (token(group.code, _group_payload(header, group), order=order) for group in GROUPS)
     inner = b"".join(groups)
@@ -441,7 +441,7 @@ def _may_be_unset(group: HeaderFieldGroup, field: HeaderField) -> bool:
 
 
 def find_other_number(header: FileHeader | None, number: int) -> int | None:
-    """Return the sequence number in the file header if it differs from the number in the file's name.
+    """Compare a file header's sequence number with the number in the file's name, and return it if they differ.
 
     Returns None if they are equal, or if the file has no header or the header no number.
     """
@@ -479,7 +479,7 @@ class HeaderGroup(NamedTuple):
 
 
 def header_groups(raw: bytes, order: ByteOrder) -> Iterator[HeaderGroup]:
-    """Yield the groups of a file header. Raises DecodeError if tokens do not fill it exactly."""
+    """Yield the groups of a file header and their fields as undecoded tokens. Raises DecodeError if tokens do not fill it exactly."""
     data = octets(raw)
     for group, start in read_tokens_between(data, (FRAME, len(raw) - FRAME), order):
         fields = read_tokens_between(data, (start, start + len(group.payload)), order)

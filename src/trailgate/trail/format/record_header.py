@@ -79,7 +79,7 @@ JULIAN_EPOCH: Final = 210_866_760_000_000_000
 
 
 def format_redo_address(audit_rba: int, audit_pos: int) -> str:
-    """Format a change's address in Oracle's redo log: sequence, block and offset in hex (trail format §5.2).
+    """Format AuditRBA and AuditPos of a record header as an address in Oracle's redo log: sequence, block and offset in hex (trail format §5.2).
 
     For example ``0x00002a.00000001.0010`` for sequence 42, position 528.
     """
@@ -88,17 +88,17 @@ def format_redo_address(audit_rba: int, audit_pos: int) -> str:
 
 
 def julian_from_unix(microseconds: int) -> int:
-    """Convert microseconds since 1970 UTC to microseconds since Julian Date 0.0."""
+    """Convert microseconds since 1970 UTC to the time stamp of a record or file header (microseconds since Julian Date 0.0)."""
     return microseconds + JULIAN_EPOCH
 
 
 def unix_from_julian(microseconds: int) -> int:
-    """Convert microseconds since Julian Date 0.0 to microseconds since 1970 UTC."""
+    """Convert the time stamp of a record or file header (microseconds since Julian Date 0.0) to microseconds since 1970 UTC."""
     return microseconds - JULIAN_EPOCH
 
 
 def format_iso_time(microseconds: int) -> str:
-    """Format microseconds since 1970 as a UTC time in ISO form, or as a number if they are out of range."""
+    """Format the time of a record or file header (microseconds since 1970 UTC) in ISO form, or as a number if it is out of range."""
     try:
         at = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=microseconds)
     except OverflowError:

@@ -141,7 +141,7 @@ def decode_user_tokens(payload: bytes) -> list[tuple[str, str]] | None:
 
 
 def encode_user_tokens(pairs: Iterable[tuple[str, str]]) -> bytes:
-    """Encode user tokens as the payload of U, the part of a record that contains them.
+    """Encode the names and values of user tokens as the payload of a U token: the reverse of `decode_user_tokens`.
 
     Raises EncodeError if a name or value does not fit.
     """

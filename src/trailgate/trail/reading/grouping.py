@@ -32,6 +32,119 @@ from trailgate.trail.records.transactions import CLOSES, INDICATORS, LAST, is_se
 
 SHOWN = 64  # bytes of a record that an error shows
 
+NOTE: Final = IO_COMMENT  # a type of records that are not operations
+
+
+@dataclass(frozen=True, slots=True)
+class OperationRecords:
+    """The records of a trail portion that belong to operations, and the tables known after them.
+
+    Only the first ``cut`` records of the portion are included; the others must be read with other
+    tables. ``kept[i]`` is the index of record i of ``view`` among all records of the portion; None
+    means that no record was dropped.
+    """
+
+    view: RecordColumns
+    tables: TrailTables
+    cut: int
+    kept: Longs | None = None
+
+    def count_consumed(self, records: int) -> int:
+        """Convert a number of consumed operation records to the number of consumed records of the portion."""
+        if self.kept is None:
+            return records
+        return int(self.kept[records]) if records < len(self.kept) else self.cut
+
+
+def turn_backouts_into_notes(view: RecordColumns) -> RecordColumns:
+    """Change the role of backout records to notes before grouping: notes are not operations but still belong to their transactions."""
+    rows = view.rows_with_mark(UNDO)
+    if not len(rows):
+        return view
+    io_type, role = view.io_type.copy(), view.role.copy()
+    io_type[rows], role[rows] = NOTE, ROLE_OF[NOTE]
+    return replace(view, io_type=io_type, role=role)
+
+
+def skip_system_keys(source: TrailBytes, view: RecordColumns) -> RecordColumns:
+    """Move the start of each record's data span past its system key, so that grouped operations have only columns."""
+    rows = view.rows_with_mark(SYSTEM_KEY)
+    if not len(rows):
+        return view
+    starts = view.data.starts.copy()
+    starts[rows] += source.data[view.offsets[rows] + SYSTEM_KEY_AT]
+    return replace(view, data=Spans(starts, view.data.ends))
+
+
+def drop_non_operations(
+    source: TrailBytes, view: RecordColumns, tables: TrailTables, *, tx_open: bool
+) -> OperationRecords:
+    """Drop the records that are not operations: metadata, restart records, and notes that are a complete transaction.
+
+    A note within a transaction (such as a sequence's) is kept, because it may begin or end the
+    transaction. A note that is itself a transaction (such as a DDL record) does not belong to the
+    transaction around it. If a metadata record changes the meaning of a table index, the result
+    ends before it.
+
+    ``tx_open``: a transaction is open before the first record. Raises DecodeError for a
+    RestartAbend record inside a transaction: only a reader of the complete file can skip the
+    abandoned records.
+    """
+    cut = len(view)
+    # Roles from METADATA on change no rows.
+    if view.only_changes or not (view.role >= RecordRole.METADATA).any():
+        return OperationRecords(view, tables, cut)
+    # Only metadata and RestartAbend records need a closer look; the other separate records are just dropped.
+    dropped = is_separate(view)
+    decisive = (view.role == RecordRole.METADATA) | (view.role == RecordRole.ABEND)
+    for row in np.flatnonzero(decisive).tolist():
+        if view.role[row] == RecordRole.ABEND:
+            _check_closed(source, view, dropped[:row], tx_open=tx_open)
+            continue
+        offset = int(view.offsets[row])
+        record = decode_record(source.data, offset, order=source.order, base=source.base)
+        known = tables.with_record(record)
+        # Earlier operations in this batch use the old meaning of the index: end the batch here.
+        if _changes(tables, known, record) and (~dropped[:row]).any():
+            cut = row
+            break
+        tables = known
+    if not dropped.any():
+        return OperationRecords(view, tables, cut)
+    # ``together``: the kept records have no gap. kept = 3 4 5 has 5 - 3 == 3 - 1; kept = 3 5 has not.
+    kept = np.flatnonzero(~dropped[:cut])
+    together = len(kept) and kept[-1] - kept[0] == len(kept) - 1
+    # Usually the dropped records come first. The rest is then a slice, which copies nothing.
+    rows = slice(int(kept[0]), int(kept[-1]) + 1) if together else kept
+    return OperationRecords(view.take(rows), tables, cut, kept)
+
+
+def _changes(old: TrailTables, new: TrailTables, record: TrailRecord) -> bool:
+    """Return whether a metadata record changed the meaning of a known table index."""
+    index = record.metadata_indexes[1]
+    before, after = old.tables.get(index), new.tables.get(index)
+    if before is None or after is None:
+        return False
+    return (before.name, before.table) != (after.name, after.table)
+
+
+def _check_closed(source: TrailBytes, view: RecordColumns, dropped: Mask, *, tx_open: bool) -> None:
+    """Raise DecodeError if a transaction is open before a RestartAbend record.
+
+    ``dropped`` has an item for each record before it, and marks those that are not operations.
+    ``tx_open``: a transaction is open before the first of them.
+    """
+    rows = np.flatnonzero(~dropped)
+    if len(rows):
+        tx_open = bool(view.indicator[rows[-1]] < LAST)
+    if tx_open:
+        start = int(view.offsets[len(dropped)])
+        raise source.error(
+            "a restart record inside a transaction: the records before it were abandoned",
+            (start, start + MIN_RECORD),
+            hint="Read the complete trail, which skips the abandoned part",
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class GroupedOperations:
@@ -269,117 +382,3 @@ def _about_fragments(
     start = int(operations.view.offsets[int(np.argmax(bad))])
     hint = "Is a record missing between this one and its neighbour?"
     return source.error(problem, (start, min(start + 64, len(source.data))), hint=hint)
-
-
-NOTE: Final = IO_COMMENT  # a type of records that are not operations
-
-
-@dataclass(frozen=True, slots=True)
-class OperationRecords:
-    """The records of a trail portion that belong to operations, and the tables known after them.
-
-    Only the first ``cut`` records of the portion are included; the others must be read with other
-    tables. ``kept[i]`` is the index of record i of ``view`` among all records of the portion; None
-    means that no record was dropped.
-    """
-
-    view: RecordColumns
-    tables: TrailTables
-    cut: int
-    kept: Longs | None = None
-
-    def count_consumed(self, records: int) -> int:
-        """Convert a number of consumed operation records to the number of consumed records of the portion."""
-        if self.kept is None:
-            return records
-        return int(self.kept[records]) if records < len(self.kept) else self.cut
-
-
-def turn_backouts_into_notes(view: RecordColumns) -> RecordColumns:
-    """Convert backout records to notes, which are not operations but still belong to their transactions."""
-    rows = view.rows_with_mark(UNDO)
-    if not len(rows):
-        return view
-    io_type, role = view.io_type.copy(), view.role.copy()
-    io_type[rows], role[rows] = NOTE, ROLE_OF[NOTE]
-    return replace(view, io_type=io_type, role=role)
-
-
-def skip_system_keys(source: TrailBytes, view: RecordColumns) -> RecordColumns:
-    """Return the trail records with their data spans starting after the system key."""
-    rows = view.rows_with_mark(SYSTEM_KEY)
-    if not len(rows):
-        return view
-    starts = view.data.starts.copy()
-    starts[rows] += source.data[view.offsets[rows] + SYSTEM_KEY_AT]
-    return replace(view, data=Spans(starts, view.data.ends))
-
-
-def drop_non_operations(
-    source: TrailBytes, view: RecordColumns, tables: TrailTables, *, tx_open: bool
-) -> OperationRecords:
-    """Drop the records that are not operations: metadata, restart records, and notes that are a complete transaction.
-
-    A note within a transaction (such as a sequence's) is kept, because it may begin or end the
-    transaction. A note that is itself a transaction (such as a DDL record) does not belong to the
-    transaction around it. If a metadata record changes the meaning of a table index, the result
-    ends before it.
-
-    ``tx_open``: a transaction is open before the first record. Raises DecodeError for a
-    RestartAbend record inside a transaction: only a reader of the complete file can skip the
-    abandoned records.
-    """
-    cut = len(view)
-    # Roles from METADATA on change no rows.
-    if view.only_changes or not (view.role >= RecordRole.METADATA).any():
-        return OperationRecords(view, tables, cut)
-    # Only metadata and RestartAbend records need a closer look; the other separate records are just dropped.
-    dropped = is_separate(view)
-    decisive = (view.role == RecordRole.METADATA) | (view.role == RecordRole.ABEND)
-    for row in np.flatnonzero(decisive).tolist():
-        if view.role[row] == RecordRole.ABEND:
-            _check_closed(source, view, dropped[:row], tx_open=tx_open)
-            continue
-        offset = int(view.offsets[row])
-        record = decode_record(source.data, offset, order=source.order, base=source.base)
-        known = tables.with_record(record)
-        # Earlier operations in this batch use the old meaning of the index: end the batch here.
-        if _changes(tables, known, record) and (~dropped[:row]).any():
-            cut = row
-            break
-        tables = known
-    if not dropped.any():
-        return OperationRecords(view, tables, cut)
-    # ``together``: the kept records have no gap. kept = 3 4 5 has 5 - 3 == 3 - 1; kept = 3 5 has not.
-    kept = np.flatnonzero(~dropped[:cut])
-    together = len(kept) and kept[-1] - kept[0] == len(kept) - 1
-    # Usually the dropped records come first. The rest is then a slice, which copies nothing.
-    rows = slice(int(kept[0]), int(kept[-1]) + 1) if together else kept
-    return OperationRecords(view.take(rows), tables, cut, kept)
-
-
-def _changes(old: TrailTables, new: TrailTables, record: TrailRecord) -> bool:
-    """Return whether a metadata record changed the meaning of a known table index."""
-    index = record.metadata_indexes[1]
-    before, after = old.tables.get(index), new.tables.get(index)
-    if before is None or after is None:
-        return False
-    return (before.name, before.table) != (after.name, after.table)
-
-
-def _check_closed(source: TrailBytes, view: RecordColumns, dropped: Mask, *, tx_open: bool) -> None:
-    """Raise DecodeError if a transaction is open before a RestartAbend record.
-
-    ``dropped`` has an item for each record before it, and marks those that are not operations.
-    ``tx_open``: a transaction is open before the first of them.
-    """
-    rows = np.flatnonzero(~dropped)
-    if len(rows):
-        tx_open = bool(view.indicator[rows[-1]] < LAST)
-    if tx_open:
-        start = int(view.offsets[len(dropped)])
-        raise source.error(
-            "a restart record inside a transaction: the records before it were abandoned",
-            (start, start + MIN_RECORD),
-            hint="Read the complete trail, which skips the abandoned part",
-        )

@@ -59,7 +59,7 @@ HINT: Final = (
 def hint_at_encryption(
     error: DecodeError, source: TrailBytes, operations: GroupedOperations
 ) -> DecodeError:
-    """Add a hint about encryption to a decoding error if none of the first data areas contain columns."""
+    """Add a hint about encryption to the error of decoding grouped operations, if none of the first data areas contain columns."""
     view = operations.view
     filled = view.data.sizes[operations.first] > 0
     filled &= view.marks[operations.first] & UNLISTED == 0

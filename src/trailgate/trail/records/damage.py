@@ -125,7 +125,7 @@ def _is_good(data: Octets, offset: int, order: ByteOrder) -> bool:
 
 
 def detect_record_order(read: Read, begin: int, size: int) -> ByteOrder:
-    """Detect a trail's byte order from the first record, or if that is damaged, from the first good one."""
+    """Detect the byte order of a trail that may be damaged: from the first record, or else from the first good one after the damage."""
     try:
         order_of_first = find_order(read(begin, LONGEST), 0)
     except DecodeError:

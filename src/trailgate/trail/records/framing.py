@@ -108,7 +108,7 @@ def find_order(data: Octets, start: int = 0) -> ByteOrder | None:
 
 
 def resync(data: Octets, start: int, order: ByteOrder = ByteOrder.BIG) -> int:
-    """Return the first offset from ``start`` on at which a trail record begins, or -1 if none does.
+    """Find the first trail record from ``start`` on by the frames of four records in a row. Returns its offset, or -1.
 
     A record is only accepted if three more records follow it without a gap, or all remaining data
     are records.
@@ -140,7 +140,7 @@ def _is_complete(data: Octets, offset: int, order: ByteOrder) -> bool:
 
 
 def read_record_length(data: Octets, offset: int, order: ByteOrder) -> int | None:
-    """Return the length of the trail record at an offset, or None if the record is incomplete.
+    """Read the length of the trail record at an offset from its frame. Returns None if the record is incomplete.
 
     Raises DecodeError if the bytes cannot be a record.
     """

@@ -187,7 +187,7 @@ def encode_record(record: TrailRecord) -> bytes:
 
 
 def encode_header_area(record: TrailRecord) -> bytes:
-    """Encode the payload of H in a trail record: the fixed bytes and the name area."""
+    """Encode the header of one trail record, the payload of its token H: the fixed bytes and the name area."""
     model = np.zeros(1, RECORD_HEADS[record.order])
     for name in _FIELDS:
         model[name] = getattr(record, name)

@@ -78,7 +78,7 @@ class LargeObjectPiece(NamedTuple):
 
 
 def has_columns(io_type: int, partition: int) -> bool:
-    """Return whether a record's data are columns, by its type and partition byte."""
+    """Return whether a record's data can be split into columns, by its type and partition byte."""
     row = RECORD_TYPES.get(io_type)
     return row is not None and row.role is RecordRole.CHANGE and bool(partition & FIELD_COMP)
 
@@ -96,7 +96,7 @@ def read_record_images(record: TrailRecord) -> tuple[RecordImage, ...]:
 def read_images(
     data: bytes, order: ByteOrder, prefix: ImagePrefix, *, before: bool = False
 ) -> tuple[RecordImage, ...]:
-    """Split a record's data into one image, or into two if a prefix states the length of the first image.
+    """Split the data of one record into one image, or into two if a prefix states the length of the first image.
 
     If the width of the prefix is unknown, the first width with which both images end exactly is
     used (trail format §10.4).
@@ -167,12 +167,12 @@ def _image(
 
 
 def read_record_piece(record: TrailRecord) -> LargeObjectPiece | None:
-    """Return the large-object piece in a record, or None if the record is not such a piece."""
+    """Parse the data of one record as a large-object piece, or return None if the record is not such a piece."""
     return None if record.io_type != IO_LARGE_OBJECT else read_piece(record.data, record.order)
 
 
 def read_piece(data: bytes | None, order: ByteOrder) -> LargeObjectPiece | None:
-    """Parse the data of a large-object piece, or return None if the data are too short."""
+    """Split the data of one large-object piece into its five numbers and its bytes, or return None if the data are too short."""
     if data is None or len(data) < PIECE_HEAD:
         return None
     column, pieces, number, start, stated = (
@@ -221,7 +221,7 @@ FIELDS: Final[Mapping[str, str]] = MappingProxyType(
 
 
 def read_ddl(text: bytes) -> dict[str, str]:
-    """Parse the fields of a DDL record. Returns their values by name, such as "statement".
+    """Parse the data of a DDL record into fields. Returns their values by name, such as "statement".
 
     A field with an unknown code has the code as its name. Raises DecodeError.
     """

@@ -42,7 +42,7 @@ _RESTART: Final = byte_mask([*np.flatnonzero(ROLE_OF == RecordRole.ABEND).tolist
 
 
 def is_restart_record(view: RecordColumns) -> Mask:
-    """Return a mask of the restart records. A writer writes one when it starts again."""
+    """Return a mask of the restart records among trail records, which belong to no transaction. A writer writes one when it starts again."""
     # The role excludes records whose type byte may be damaged.
     restarts: Mask = _RESTART[view.io_type] & (view.role >= RecordRole.METADATA)
     return restarts
@@ -60,7 +60,7 @@ def is_separate(view: RecordColumns) -> Mask:
 
 
 def indicator_marks(indicators: Octets, apart: Mask) -> Octets:
-    """Convert the transaction indicators (TransInd) of records to marks.
+    """Convert the transaction indicators (TransInd) of trail records to the marks of ``model.transactions``.
 
     ``apart`` is a mask of the records that do not belong to the transaction around them.
     """
@@ -115,7 +115,7 @@ def find_contradictions(followed: FollowedTransactions) -> tuple[Longs, Longs]:
 
 
 def is_before_update(view: RecordColumns, marks: Octets) -> Mask:
-    """Return a mask of the before images of updates, which must be followed by their after images.
+    """Return a mask of the trail records that begin an update in two records: before images, which must be followed by their after images.
 
     ``marks`` are the transaction marks of the records: separate records and restarts are excluded.
     """

@@ -60,7 +60,7 @@ def place_alike(
     places: Longs,
     lengths: Longs,
 ) -> bool:
-    """Write the offset and length of each trail value, by column, if all areas have exactly these columns in this order.
+    """Write the offset and length of each cell, by column, if all data areas have exactly these columns in this order.
 
     Returns False if an area differs or is damaged; ``count_cells`` then finds out which.
     """
@@ -122,7 +122,7 @@ def place_cells(
 
 @inner
 def holds_cells(data: Octets, offset: int, end: int, big: bool, columns: int) -> bool:
-    """Return whether at most ``columns`` cells with indexes below ``columns`` fill [offset, end) exactly."""
+    """Return whether at most ``columns`` cells with indexes below ``columns`` fill the data area [offset, end) exactly."""
     cells = 0
     while offset < end:
         if offset + CELL_HEAD + INDICATOR_BYTES > end or cells == columns:
@@ -151,7 +151,7 @@ def check_cells(
 
 @kernel()
 def count_columns(data: Octets, starts: Longs, ends: Longs, big: bool, most: int) -> int:
-    """Return the number of columns that data areas use: the highest column index plus one.
+    """Count the columns in the cells of data areas: the highest column index plus one.
 
     An area counts only up to its first damage, or up to its first index of ``most`` or higher.
     """
@@ -173,7 +173,7 @@ def count_columns(data: Octets, starts: Longs, ends: Longs, big: bool, most: int
 def find_two_images(
     data: Octets, start: int, end: int, big: bool, kind: int, columns: int
 ) -> tuple[int, int]:
-    """Find the two images in an area of a trail record. Return the offset of each, or -1 and -1 if the area cannot be split.
+    """Find the two images in a data area by trying to fill each with cells. Return the offset of each, or -1 and -1 if the area cannot be split.
 
     The area begins with a length field, which has the size of the first image. ``kind`` is the
     field's width: 2 or 4 bytes. For any other kind both widths are tried, first 2: a width fits if
@@ -213,7 +213,7 @@ def split_images(
     widths: Longs,
     borders: Longs,
 ) -> int:
-    """Write the width of the length field that begins an area of two images, and the end of the first image.
+    """Split data areas of two images into their cells: write the width of the length field that begins each area, and the end of the first image.
 
     ``kinds`` is 0 for an area with one image; `find_two_images` describes the others. Returns the
     first area that cannot be split, or -1.
@@ -238,7 +238,7 @@ def split_images(
 def check_values(
     data: Octets, starts: Longs, ends: Longs, big: bool, widths: Longs, last: Longs
 ) -> bool:
-    """Return whether areas consist of cells, and each value has the width of its column, or is NULL.
+    """Return whether all data areas consist of cells, and each value has the width of its column, or is NULL.
 
     ``widths`` has one item per column: the number of bytes of its values, or ``VARYING`` or
     ``UNKNOWN_WIDTH``. ``last`` has as many items, all -1 at the start. Returns False at the first
@@ -266,7 +266,7 @@ def cells_fit(
     last: Longs,
     area: int,
 ) -> bool:
-    """Return whether cells fill [offset, end), and each value has the width of its column, or is NULL.
+    """Return whether cells fill the data area [offset, end), and each value has the width of its column, or is NULL.
 
     ``widths[first : first + columns]`` are the widths of the table's columns. ``last`` has the area
     in which each column was seen last, and ``area`` is the number of this one.

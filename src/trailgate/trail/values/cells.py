@@ -143,7 +143,7 @@ def have_widths(source: TrailBytes, areas: Spans, widths: Longs) -> bool:
 
 
 def measure_variable(cells: TrailCells) -> tuple[Mask | None, Offsets]:
-    """Measure trail values of varying length. Returns a mask of the NULLs (None if there are none) and their Arrow offsets.
+    """Check and measure the cells of a column of varying length. Returns a mask of the NULLs (None if there are none) and their Arrow offsets.
 
     Raises DecodeError if a length is wrong.
     """
@@ -179,7 +179,7 @@ def gather_cells(
 
 
 def check_fixed_cells(cells: TrailCells, width: int) -> Mask | None:
-    """Check the lengths of fixed-width values. Return a mask of the NULLs, or None if there are none."""
+    """Check the lengths of the cells of a fixed-width column. Return a mask of the NULLs, or None if there are none."""
     nulls = np.empty(len(cells.starts), bool)
     null_count, bad = value_kernels.check_fixed(
         cells.source.data, cells.starts, cells.lengths, width, nulls
@@ -190,13 +190,13 @@ def check_fixed_cells(cells: TrailCells, width: int) -> Mask | None:
 
 
 def width_error(cells: TrailCells, width: int, row: int) -> DecodeError:
-    """Build a DecodeError about a trail value that does not have the fixed width."""
+    """Build a DecodeError about a trail cell that does not have the fixed width of its column."""
     return cells.error(f"a value of {width} bytes after 00 00 or ff ff was expected", row)
 
 
 def fixed_bytes(
     cells: TrailCells, width: int, nulls: Mask | None
 ) -> np.ndarray[tuple[int, int], np.dtype[np.uint8]]:
-    """Return the bytes of fixed-width trail values, after their null indicators, as a matrix with one row per value. NULLs are skipped."""
+    """Return the bytes of fixed-width trail cells, after their null indicators, as a matrix with one row per value. NULLs are skipped."""
     starts = cells.starts if nulls is None else cells.starts[~nulls]
     return rows_at(cells.source.data, starts + INDICATOR_BYTES, width)

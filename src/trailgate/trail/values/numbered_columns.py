@@ -55,7 +55,7 @@ def make_numbered_table(name: str, columns: int) -> Table:
 
 
 def count_columns_used(source: TrailBytes, areas: Spans) -> int:
-    """Return the number of columns that these data areas use: their highest column index plus one.
+    """Return the number of columns that the records of an undefined table use: their highest column index plus one.
 
     In a damaged area, only the part before the damage is counted; the reader that decodes the area
     reports the error.

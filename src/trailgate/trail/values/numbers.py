@@ -54,7 +54,7 @@ def decode_integer(cells: TrailCells) -> pa.Array:
     if bad >= 0:
         raise width_error(cells, width, bad)
     missing = nulls if null_count else None
-    return from_words(words.view(numpy_type[0] + "8"), cells.column.arrow_type, missing)
+    return arrow_from_words(words.view(numpy_type[0] + "8"), cells.column.arrow_type, missing)
 
 
 def check_integer(cells: TrailCells) -> None:
@@ -62,8 +62,8 @@ def check_integer(cells: TrailCells) -> None:
     check_fixed_cells(cells, number_width(cells.column))
 
 
-def from_words(words: Integers, arrow_type: pa.DataType, nulls: Mask | None) -> pa.Array:
-    """Convert 64-bit integers to an Arrow column of integers, or of decimals that have them as unscaled values."""
+def arrow_from_words(words: Integers, arrow_type: pa.DataType, nulls: Mask | None) -> pa.Array:
+    """Convert the binary integers of a trail column (64-bit words) to Arrow integers, or to decimals that have them as unscaled values."""
     bitmap = None
     if nulls is not None:
         # Arrow's validity bits: 1 for a value, and row 0 in the lowest bit of byte 0.

@@ -109,12 +109,12 @@ def encode_fixed(target: CellTarget, column_values: RecordValues) -> CellWriter:
 
 
 def encode_national(target: CellTarget, column_values: RecordValues) -> CellWriter:
-    """Encode strings of varying length in the character set that their column's definition states."""
+    """Encode national text (NVARCHAR) as trail values of varying length, in the character set that the column's definition states."""
     return encode_variable(target, _in_charset(target, column_values.for_records(), None))
 
 
 def encode_fixed_national(target: CellTarget, column_values: RecordValues) -> CellWriter:
-    """Encode blank-padded strings in the character set that their column's definition states."""
+    """Encode national text (NCHAR) as blank-padded trail values, in the character set that the column's definition states."""
     return encode_fixed_bytes_of(
         target, _in_charset(target, column_values.for_records(), fixed_width(target.column))
     )

@@ -82,7 +82,7 @@ def encode_metadata(definitions: Definitions, trail_format: TrailFormat, time: i
 def make_metadata_records(
     definitions: Definitions, trail_format: TrailFormat, time: int
 ) -> list[TrailRecord]:
-    """Build the metadata records at the start of a trail file: of the database and of all tables.
+    """Build the metadata records that follow the header of a written trail file: of the database and of all tables.
 
     Raises EncodeError if a definition does not fit in a record, or if there are too many tables.
     """
@@ -191,7 +191,7 @@ def with_file_size(raw: bytes, size: int) -> bytes:
 
 
 def encode_patches(header: FileHeader) -> list[tuple[int, bytes]]:
-    """Return the (offset, bytes) pairs that change an encoded file header in place.
+    """Return the (offset, bytes) pairs that change the header of a written file in place.
 
     They cover the fields that become known when a file is closed or published: file name, sequence
     number, size, first and last CSN, first and last IO time, and LogBSN. The header must keep its

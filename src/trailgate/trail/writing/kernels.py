@@ -108,7 +108,7 @@ def write_trailers(body: Octets, places: Longs, lengths: Longs, big: bool) -> No
 def add_piece_sizes(
     records: Longs, rows: Longs, offsets: Offsets, frames: int, sizes: Longs
 ) -> None:
-    """Add the sizes of the piece records of large values to ``sizes``, which has an item for each record.
+    """Add the sizes of the piece records in which large values are written to ``sizes``, which has an item for each record.
 
     Value i belongs to record ``records[i]``, and is in row ``rows[i]`` of ``offsets``. ``frames``
     is the size of a piece record without its data.

@@ -71,7 +71,7 @@ _UNIFIED_TYPES: Final = byte_table({UPDATE: IO_UNIFIED_UPDATE, KEY_UPDATE: IO_UN
 
 
 def compact_updates(block: ChangeBlock) -> ChangeBlock:
-    """Omit from the records of updates what UPDATERECORDFORMAT COMPACT omits: unchanged columns become missing, except keys in the before image."""
+    """Omit from the trail records of updates what UPDATERECORDFORMAT COMPACT omits: unchanged columns become missing, except keys in the before image."""
     updates: Mask = (block.op_type == UPDATE) | (block.op_type == KEY_UPDATE)
     keys = set(block.table.keys)
     befores, afters = list(block.before), list(block.after)
@@ -129,7 +129,7 @@ class TableReference:
 def make_table_reference(
     table: Table, trail_format: TrailFormat, definitions: Definitions
 ) -> TableReference:
-    """Build the reference by which written trail records name a table.
+    """Build the reference by which the records of a group name their table.
 
     Raises EncodeError if the format needs a table index but the table has none.
     """
@@ -243,7 +243,7 @@ def group_records(
 
 
 def indicators_without_end(trans_ind: Octets) -> Octets:
-    """Return the transaction indicators of records that are followed by others of the same operation.
+    """Return the transaction indicators (TransInd) to write in records that are followed by others of the same operation.
 
     ``trans_ind`` are the operations' indicators: ONLY becomes FIRST, and LAST becomes MIDDLE.
     """
@@ -251,7 +251,7 @@ def indicators_without_end(trans_ind: Octets) -> Octets:
 
 
 def indicators_without_begin(trans_ind: Octets) -> Octets:
-    """Return the transaction indicators of records that follow others of the same operation.
+    """Return the transaction indicators (TransInd) to write in records that follow others of the same operation.
 
     ``trans_ind`` are the operations' indicators: ONLY becomes LAST, and FIRST becomes MIDDLE.
     """

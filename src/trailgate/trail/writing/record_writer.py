@@ -219,7 +219,7 @@ def header_times(group: TrailRecordGroup) -> Longs:
 
 
 def head_size(group: TrailRecordGroup) -> int:
-    """Return the size of the group's records up to the end of the name area."""
+    """Return the size of the heads of the group's records: everything up to the end of the name area."""
     return RECORD_HEADS[group.reference.order].itemsize + len(group.reference.area)
 
 
