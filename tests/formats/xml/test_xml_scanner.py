@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from laws import WHOLE, examples
 from trailgate.errors import DecodeError, OptionError
 from trailgate.formats.xml.automaton import NotForScannerError, compile_rules
-from trailgate.formats.xml.documents import XmlLimits, parse_document
+from trailgate.formats.xml.documents import parse_document
+from trailgate.formats.xml.faults import XmlLimits
 from trailgate.formats.xml.kernels.characters import LAST, NAME_CHARACTERS, STARTS
 from trailgate.formats.xml.matches import AGAIN, MatchRecords, RuleMatches
 from trailgate.formats.xml.options import XmlOptions, xml_options

@@ -10,7 +10,7 @@ from trailgate.arrays import Longs, Mask, Octets, Offsets
 from trailgate.columnar.compiling import inner, kernel
 from trailgate.columnar.kernels.words import first_mark, marks64
 from trailgate.formats.xml.kernels.cells import MISSING, NULL
-from trailgate.formats.xml.kernels.text import is_blank
+from trailgate.formats.xml.kernels.characters import after_blanks, is_blank
 
 # Indexes into `fields`, which is the slot in a record of each value of a cell (a `col` element). After
 # each of the values OWN, OLD and NEW follow the marks of its element: NIL, INVALID and RAW.
@@ -54,17 +54,9 @@ ONE: Final = np.uint64(1)
 
 
 @inner
-def blank_until(text: Octets, at: int, end: int) -> int:
-    """Return the offset after XML white space."""
-    while at < end and is_blank(text[at]):
-        at += 1
-    return at
-
-
-@inner
 def boolean(text: Octets, at: int, end: int) -> int:
     """Parse an XML publication's boolean: `1`, `true` give 1, `0`, `false` 0, others NOT_BOOLEAN."""
-    at = blank_until(text, at, end)
+    at = after_blanks(text, at, end)
     while end > at and is_blank(text[end - 1]):
         end -= 1
     size = end - at
@@ -132,7 +124,7 @@ def is_blank_value(text: Octets, records: Offsets, record: int, fields: Longs, w
     if length <= 0:
         return True
     start = np.int64(records[record + fields[which]])
-    return bool(blank_until(text, start, start + length) == start + length)
+    return bool(after_blanks(text, start, start + length) == start + length)
 
 
 @inner
@@ -174,7 +166,7 @@ def put(
     start, length = np.int64(records[place]), np.int64(records[place + 1])
     # NULL, unless the element has text nevertheless.
     if nil:
-        if blank_until(text, start, start + length) < start + length:
+        if after_blanks(text, start, start + length) < start + length:
             return NIL_WITH_VALUE
         lengths[cell] = NULL
     else:

@@ -32,7 +32,7 @@ from trailgate.formats.publications.xml_rows import (
 )
 from trailgate.formats.publications.xml_schemas import ControlMessages, control_warnings
 from trailgate.formats.publications.xml_vocabulary import OF_ROWS, OPERATIONS, RULES
-from trailgate.formats.xml.documents import XmlLimits
+from trailgate.formats.xml.faults import XmlLimits
 from trailgate.formats.xml.images import SIDES, CellImages
 from trailgate.formats.xml.matches import RuleMatches
 from trailgate.formats.xml.reader import RuleReader

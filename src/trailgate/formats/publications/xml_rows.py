@@ -41,7 +41,7 @@ from trailgate.formats.publications.xml_vocabulary import (
     TYPE_OF,
     TYPES,
 )
-from trailgate.formats.xml.images import CellGroup, PlacedCells, columns_by_name
+from trailgate.formats.xml.images import CellGroup, PlacedCells
 from trailgate.formats.xml.kernels.cells import MISSING
 from trailgate.formats.xml.matches import MatchRecords, cell_bounds
 from trailgate.formats.xml.records import element_bytes
@@ -262,7 +262,7 @@ class XmlPublicationGroup(CellGroup[XmlPublicationRecords]):
         cells, size = self.records.cells, len(self.rows) * len(self.table.columns)
         total = (sides[1] - sides[0]) * size
         spans = PlacedCells(np.zeros(total, np.int32), np.full(total, MISSING, np.int32))
-        known = columns_by_name(self.table)
+        known = self.table.column_indexes()
         columns = np.array([known.get(word.casefold(), -1) for word in cells.words], np.int64)
         refused = 0
         # Each image fills its own part of the arrays, `size` elements long.

@@ -29,7 +29,8 @@ from trailgate.formats.publications.xml_vocabulary import (
     LOADED,
     escape,
 )
-from trailgate.formats.xml.documents import XmlElement, XmlLimits, parse_document
+from trailgate.formats.xml.documents import XmlElement, parse_document
+from trailgate.formats.xml.faults import XmlLimits
 from trailgate.messages.messages import MessageBatch
 from trailgate.messages.records import BadMessagesError
 from trailgate.model.table_patterns import join_owner

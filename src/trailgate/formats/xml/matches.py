@@ -16,7 +16,7 @@ import pyarrow as pa
 from trailgate.arrays import Longs, Octets, Offsets
 from trailgate.columnar.gather import gather
 from trailgate.columnar.rows import encode_distinct
-from trailgate.formats.xml.kernels.cells import word_ids
+from trailgate.formats.xml.kernels.match_records import word_ids
 from trailgate.formats.xml.name_table import MOST, NameTable
 
 _OF_OPERATIONS: Final = ("message", "around", "transaction", "start", "end")

@@ -17,7 +17,14 @@ from typing import Final, NamedTuple
 
 from trailgate.arrays import Longs, Octets
 from trailgate.columnar.compiling import inner, kernel
-from trailgate.formats.xml.kernels.text import AMPERSAND, BRACKET, is_blank
+from trailgate.formats.xml.kernels.characters import (
+    digit_of,
+    is_blank,
+    is_control,
+    is_in_name,
+    is_name_start,
+)
+from trailgate.formats.xml.kernels.text import AMPERSAND, BRACKET
 
 # Expat's numbers of faults.
 FINE: Final = 0
@@ -249,24 +256,6 @@ def after_known_declaration(text: Octets, start: int, end: int, declaration: Oct
 
 
 @inner
-def is_name_start(byte: int) -> bool:
-    """Return whether an ASCII byte may begin an XML name."""
-    return (byte >= 0x41 and byte <= 0x5A) or (byte >= 0x61 and byte <= 0x7A) or byte == 0x5F
-
-
-@inner
-def is_in_name(byte: int) -> bool:
-    """Return whether an ASCII byte may be in an XML name, other than a colon."""
-    return is_name_start(byte) or (byte >= 0x30 and byte <= 0x39) or byte == MINUS or byte == 0x2E
-
-
-@inner
-def is_control(byte: int) -> bool:
-    """Return whether a byte is a control character that XML forbids."""
-    return byte < 0x20 and not is_blank(byte)
-
-
-@inner
 def same_bytes(text: Octets, start: int, end: int, other: int, other_end: int) -> bool:
     """Return whether two spans of XML text have the same bytes."""
     if end - start != other_end - other:
@@ -365,15 +354,6 @@ def after_character(text: Octets, at: int, end: int) -> tuple[int, int]:
     if at == first or text[at] != SEMICOLON:
         return at, INVALID
     return at + 1, FINE
-
-
-@inner
-def digit_of(byte: int) -> int:
-    """Return the value of a hexadecimal digit of an XML character reference, or 16 if it is none."""
-    if byte >= 0x30 and byte <= 0x39:
-        return byte - 0x30
-    lower = byte | 0x20
-    return lower - 0x61 + 10 if lower >= 0x61 and lower <= 0x66 else 16
 
 
 @inner
