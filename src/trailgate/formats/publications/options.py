@@ -150,7 +150,7 @@ def _bytes(character: str, page: CodePage) -> bytes:
     return raw
 
 
-def engine_options(delimiters: Delimiters, metadata: Mapping[str, Any]) -> DelimitedOptions:
+def _engine_options(delimiters: Delimiters, metadata: Mapping[str, Any]) -> DelimitedOptions:
     """Return the options with which the delimited engine (``formats/delimited``) reads publications.
 
     `metadata` are the fields of `MetadataOptions`: the sources of transaction ids, times, and so
@@ -197,6 +197,14 @@ class EventPublishingOptions(MetadataOptions):
     def with_tables(self, definitions: Definitions) -> EventPublishingOptions:
         """Return the options of publications with the tables that were inferred."""
         return replace(self, definitions=definitions, infers=False)
+
+    @property
+    def xml_page(self) -> str | None:
+        """The code page that the properties define for all XML publications.
+
+        It is None for UTF-8, the default: then the encoding that each document declares is used.
+        """
+        return None if self.codepage == UTF_8 else self.codepage
 
     @property
     def by_id(self) -> bool:
@@ -262,7 +270,7 @@ def event_publishing_options(
         take_flagged=read.text("takeflagged").casefold() == "true",
         content=read.text("content").casefold(),
         decimal_point=_point(read, delimiters.decimalpoint, page),
-        delimited=engine_options(delimiters, common),
+        delimited=_engine_options(delimiters, common),
         infers=infers,
     )
 

@@ -46,9 +46,6 @@ from trailgate.formats.xml.kernels.cells import MISSING
 from trailgate.formats.xml.matches import MatchRecords, cell_bounds
 from trailgate.formats.xml.records import element_bytes
 from trailgate.messages.records import MessageRecords
-from trailgate.model.tables import Column
-from trailgate.model.types import TypeFamily
-from trailgate.model.values import Convert, parser_for
 
 _TYPE_NAMES: Final = tuple(row.name for row in TYPES)
 _WORD: Final = octets(COLUMN.encode())
@@ -87,9 +84,6 @@ _OF_ROWS: Final = MappingProxyType({OWNER: "schema", NAME_OF_TABLE: "table"})
 _OF_ENVELOPES: Final = MappingProxyType(
     {TRANSACTION: "commit", IDENTIFIER: "commit", TIME: "time", AUTHORIZATION: "owner"}
 )
-_BLANKS: Final = " \t\r\n"
-# Types whose parsers do not accept surrounding blanks, which XML schemas allow.
-_COLLAPSED: Final = (TypeFamily.BYTES, TypeFamily.FLOAT)
 
 
 @dataclass(frozen=True)
@@ -289,18 +283,3 @@ class XmlPublicationGroup(CellGroup[XmlPublicationRecords]):
                     self.refuse_rows(np.array([at]), f"column {name} is found twice", None)
                 if cells.before.lengths[cell] != MISSING or cells.after.lengths[cell] != MISSING:
                     seen.add(column)
-
-
-def cell_converter(column: Column) -> Convert:
-    """Return the function that converts the strings of an XML publication's column to values.
-
-    Event publishing §3 defines their lexical forms.
-    """
-    parse = parser_for(column)
-    if column.family not in _COLLAPSED:
-        return parse
-
-    def collapse(values: pa.Array) -> pa.Array:
-        return parse(pc.utf8_trim(values, _BLANKS))
-
-    return collapse

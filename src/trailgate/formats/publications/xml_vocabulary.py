@@ -174,6 +174,6 @@ _OF_OPERATIONS: Final = _rule(
 RULES: Final = (_rule(0, ROOT, RuleType.TRANSACTION, match=f"/{ROOT}/*", below=(_OF_OPERATIONS,)),)
 
 
-def escape(text: str) -> bytes:
-    """Escape a string for an attribute of a publication's XML."""
+def escape_attribute(text: str) -> bytes:
+    """Write a string as the value of an attribute of XML publications, with their references (`REFERENCES`)."""
     return text.translate({code: f"&#{code};" for code in range(32)} | {**REFERENCES}).encode()
