@@ -23,8 +23,8 @@ from trailgate.columnar.numbers import format_integers, parse_integers
 from trailgate.columnar.rows import convert_valid_rows, matrix_to_strings, row_error, text_view
 from trailgate.formats.json.base64_text import from_base64
 from trailgate.formats.json.images import JsonValues
-from trailgate.formats.json.object_kernels import NO_NODE
-from trailgate.formats.json.scan_kernels import NUMBER, OBJECT, STRING
+from trailgate.formats.json.node_kernels import NO_NODE
+from trailgate.formats.json.scanner_kernels import NUMBER, OBJECT, STRING
 
 MOST_SCALE: Final = 1000  # more digits than any database supports
 _MOST_BYTES: Final = 1000  # bytes of an unscaled number: some 2,400 digits

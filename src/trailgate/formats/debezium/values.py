@@ -45,7 +45,7 @@ from trailgate.formats.debezium.times import (
 )
 from trailgate.formats.json.base64_text import from_base64
 from trailgate.formats.json.images import ConvertedJson, ConvertValues, JsonValues
-from trailgate.formats.json.scan_kernels import ARRAY, FALSE, NUMBER, OBJECT, STRING, TRUE
+from trailgate.formats.json.scanner_kernels import ARRAY, FALSE, NUMBER, OBJECT, STRING, TRUE
 from trailgate.model.tables import Column
 from trailgate.model.types import TypeFamily
 from trailgate.model.values import parser_for

@@ -25,7 +25,7 @@ from trailgate.columnar.templates import MeasuredRows
 from trailgate.columnar.temporal import ISO_T, replace_time_marks
 from trailgate.formats.debezium.options import ERROR, PLACEHOLDER, DebeziumPublishOptions
 from trailgate.formats.json.base64_text import to_base64
-from trailgate.formats.json.objects import (
+from trailgate.formats.json.writer import (
     BARE,
     NUMBER,
     PLAIN,
@@ -38,7 +38,6 @@ from trailgate.formats.json.objects import (
     measure_by_type,
     measure_members,
     operation_error,
-    table_numbers,
     write_bodies,
     written_column,
 )
@@ -482,7 +481,7 @@ class DebeziumWriter:
         # Code 0 is the topic of the BEGIN and END events, code n the topic of the batch's n-th
         # table. `own` are the places of the operations among all events.
         codes = np.zeros(count, np.int64)
-        codes[own] = table_numbers(batch) + 1
+        codes[own] = batch.table_numbers() + 1
         return pa.array(names, pa.string()).take(pa.array(codes))
 
     def _measure(self, block: ChangeBlock, bounds: TransactionOrdinals | None) -> MeasuredRows:

@@ -20,15 +20,16 @@ from trailgate.columnar.digits import to_hex
 from trailgate.columnar.rows import row_error
 from trailgate.errors import DecodeError, did_you_mean
 from trailgate.formats.json.base64_text import from_base64
-from trailgate.formats.json.documents import CONTAINERS, KINDS, JsonNodes, JsonRecords
-from trailgate.formats.json.object_kernels import (
+from trailgate.formats.json.node_kernels import (
     NO_NODE,
     PASSED_OVER,
     UNKNOWN,
     MemberCells,
     place_members,
 )
-from trailgate.formats.json.scan_kernels import NULL, OBJECT
+from trailgate.formats.json.records import JsonRecords
+from trailgate.formats.json.scanner import CONTAINERS, JsonNodes
+from trailgate.formats.json.scanner_kernels import KINDS, NULL, OBJECT
 from trailgate.messages.bad_values import find_errors
 from trailgate.messages.error_columns import ErrorColumns
 from trailgate.messages.records import MessageRecordGroup

@@ -56,6 +56,7 @@ READERS: Final[Mapping[str, Callable[[EventPublishingOptions], MessageFormat[Any
 
 TEXT: Final = 64  # the type code of text of varying length
 MOST: Final = 4000  # the length of an inferred column
+_EMPTY: Final = "A publication has a record or an XML document. Was its body lost on the way?"
 _HINT: Final = "Without definitions, columns are numbered: set event_publishing.sourcedefs"
 
 
@@ -232,9 +233,6 @@ class PublicationTableInference:
                 for name, columns in sorted(self._columns.items())
             )
         )
-
-
-_EMPTY: Final = "A publication has a record or an XML document. Was its body lost on the way?"
 
 
 def refuse_empty(messages: MessageBatch) -> None:

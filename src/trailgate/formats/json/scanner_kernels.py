@@ -1,6 +1,6 @@
 """The JSON scanner: one pass over the bytes of all messages that checks the complete grammar of RFC 8259.
 
-The scan writes nodes: the type and span of each value (`documents.py` has an example). Three things
+The scan writes nodes: the type and span of each value (`scanner.py` has an example). Three things
 make it fast:
 
 - Member names are numbers. Messages mostly have the same members in the same order, so each name
@@ -33,6 +33,11 @@ NUMBER: Final = 4
 TRUE: Final = 5
 FALSE: Final = 6
 NULL: Final = 7
+# What a text calls them.
+KINDS = {
+    OBJECT: "an object", ARRAY: "an array", STRING: "a string", NUMBER: "a number",
+    TRUE: "true", FALSE: "false", NULL: "null",
+}  # fmt: skip
 
 # Faults in a message's text (RFC 8259).
 GOOD: Final = 0
@@ -85,7 +90,6 @@ CLOSING: Final = 2
 HIDDEN: Final = -1  # the members of this value are not nodes
 WRAPPED: Final = -2  # the top-level array around records
 NO_ROOM: Final = -1  # instead of a name's number: the table of names is full
-MANY: Final = -1  # instead of a count of strings: more are distinct than there is room for
 QUOTE: Final = 0x22
 ESCAPE: Final = 0x5C
 LOWER: Final = np.uint64(0xFFFFFFFF)  # the lower half of a word
@@ -724,44 +728,3 @@ def literal_type(text: Octets, at: int, end: int) -> int:
         ):
             return FALSE
     return 0
-
-
-@kernel(writes=("codes", "known"))
-def code_strings(text: Octets, starts: Longs, lengths: Longs, codes: Longs, known: Longs) -> int:
-    """Give each distinct string of JSON text a number, from 1; equal strings get the same number.
-
-    The number of each row is written to `codes`. A row with a negative length has no string, and
-    gets the number 0. Returns the highest number plus one, or `MANY` if there are too many distinct
-    strings. `known[n]` becomes the first row with the number n. Few distinct strings are expected:
-    each string is first compared with the string of the row before, then with all known strings.
-    Example: "U", "U", "I", "U" gives 1, 1, 2, 1 and known[1:3] = 0, 2.
-    """
-    count = 1
-    last = 0
-    for row in range(len(starts)):
-        size = lengths[row]
-        codes[row] = 0
-        if size < 0:
-            continue
-        at = starts[row]
-        if at < 0 or at + size > len(text):
-            return MANY
-        # Most strings equal the one before them.
-        code = last
-        if (
-            code == 0
-            or lengths[known[code]] != size
-            or not spans_equal(text, starts[known[code]], at, size)
-        ):
-            code = 1
-            while code < count and (
-                lengths[known[code]] != size or not spans_equal(text, starts[known[code]], at, size)
-            ):
-                code += 1
-            if code == count:
-                if count == len(known):
-                    return MANY
-                known[count] = row
-                count += 1
-        codes[row] = last = code
-    return count
