@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask, Octets, Offsets
 from trailgate.columnar.digits import to_hex
@@ -91,6 +92,27 @@ class JsonValues:
             error = row_error(problem, self.strings, int(odd[0]), hint)
             error.alike = odd[self.kinds[odd] == kind].tolist()
             raise error
+
+    def decode_by_type(
+        self, others: pa.Array, decoders: Mapping[int, Callable[[JsonValues], pa.Array]]
+    ) -> pa.Array:
+        """Decode each JSON value with the decoder for its JSON type.
+
+        For values of other types, the result is taken from `others`.
+        """
+        kinds, result = self.kinds, others
+        for kind, decode in decoders.items():
+            of_kind = kinds == kind
+            if not of_kind.any():
+                continue
+            strings = self.strings
+            if not of_kind.all():
+                # Hide the values of other types from the decoder, which would refuse them: a null
+                # stays null.
+                strings = pc.if_else(pa.array(of_kind), strings, pa.scalar(None, pa.string()))
+            made = decode(JsonValues(self.nodes, strings, self.cells, self.nested))
+            result = made if of_kind.all() else pc.if_else(pa.array(of_kind), made, result)
+        return result
 
 
 class ConvertedJson(NamedTuple):
