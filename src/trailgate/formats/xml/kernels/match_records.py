@@ -77,6 +77,7 @@ TEXTUAL = int(ActionType.TEXT)
 EXACT = int(ActionType.EXACT_TEXT)
 CONTENT = int(ActionType.CONTENT)
 DIGITS = 20
+NO_WORD: Final = -1
 
 
 @inner
@@ -366,9 +367,6 @@ def put_number(text: Octets, number: int, to: int) -> int:
         text[to + size - 1 - place] = 48 + number % 10
         number //= 10
     return to + size
-
-
-NO_WORD: Final = -1
 
 
 @kernel(writes=("ids", "firsts", "names"))

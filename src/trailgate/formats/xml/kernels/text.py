@@ -43,12 +43,12 @@ ONE: Final = np.uint64(1)
 OF_ELEMENT: Final = 0
 OF_SECTION: Final = 1  # CDATA
 OF_ATTRIBUTE: Final = 2
-
 AMP: Final = np.uint64(0x3B706D61)  # "amp;"
 LT: Final = np.uint64(0x3B746C)
 GT: Final = np.uint64(0x3B7467)
 APOS: Final = np.uint64(0x3B736F7061)
 QUOT: Final = np.uint64(0x3B746F7571)
+SECTION_BEGINS: Final = np.uint64(0x5B41544144435B21)  # "![CDATA["
 
 
 @inner
@@ -295,9 +295,6 @@ def join_pieces(
     while end > blanks_start and is_blank(text[end - 1]):
         end -= 1
     return to, start, end
-
-
-SECTION_BEGINS: Final = np.uint64(0x5B41544144435B21)  # "![CDATA["
 
 
 @inner
