@@ -287,7 +287,7 @@ TYPES: Final[Mapping[str, DebeziumTypeRow]] = MappingProxyType(
 
 
 def inferred_column(field_type: ConnectFieldType) -> Column:
-    """Return the column that can store all values of a Debezium type. Unknown types get a text column."""
+    """Return the column that can store all values of a Debezium type, by its row in `TYPES`. Unknown types get a text column."""
     type_row = TYPES.get(field_type.name)
     make = None if type_row is None else type_row.column
     # A type without a name has the column of Connect's type, and so has a known type that leaves its

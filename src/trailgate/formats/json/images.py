@@ -305,7 +305,7 @@ class JsonImages(MessageRecordGroup[JsonRecords]):
 
 
 def converter_for(column: Column, binary: str) -> ConvertValues:
-    """Return the function that converts the JSON members of a column to its type.
+    """Return the function that converts the members of JSON images for a column to its type.
 
     `binary` is the notation of bytes: "hex", "base64", or "" if it is unknown, in which case bytes
     are an error. Numbers and booleans are converted from their JSON text, such as `1.50` or `true`.

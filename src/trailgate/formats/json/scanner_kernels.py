@@ -177,7 +177,7 @@ def is_name(text: Octets, at: int, number: int, info: Longs, pool: Octets) -> bo
 def name_number(
     text: Octets, at: int, size: int, table: Offsets, info: Longs, pool: Octets, used: Longs
 ) -> int:
-    """Return the number of a JSON member name.
+    """Return the number of a member name that the JSON scan has reached.
 
     A new name is added; `NO_ROOM` if it does not fit.
     """
@@ -253,7 +253,7 @@ def special_byte(text: Octets, at: int, end: int) -> int:
 
 @inner
 def decode_string(text: Octets, start: int, at: int, end: int, to: int) -> tuple[int, int]:
-    r"""Decode a JSON string with escapes that begins at `start`, writing to offset `to`.
+    r"""Decode a string with escapes that the JSON scan has reached: it begins at `start`, and is written to offset `to`.
 
     `at` is its first escape. The decoded text is written after all messages, so nothing is
     overwritten. It is never longer than the string: an escape of 2 bytes becomes 1, one of 6 at most
@@ -354,7 +354,7 @@ def four_digits(text: Octets, at: int, end: int) -> int:
 
 @inner
 def write_point(text: Octets, to: int, point: int) -> int:
-    """Write a character of a decoded JSON string as UTF-8. Return the offset after it."""
+    """Write a character of a string that the JSON scan decodes, as UTF-8. Return the offset after it."""
     # The first byte states the size in its upper bits, and each further one has six bits.
     # Example: U+00E9 is 11 101001 in bits: 110 00011, 10 101001, or C3 A9.
     if point < 0x80:

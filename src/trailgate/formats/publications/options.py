@@ -127,10 +127,9 @@ def parse_delimiter(text: str, page: CodePage) -> bytes:
 
 
 def is_byte_safe(page: CodePage) -> bool:
-    """Return whether a delimiter's byte is never part of another character in a code page.
+    """Return whether publications in a code page can be split before they are decoded: a delimiter's byte is never part of another character.
 
-    This is true for single-byte pages and UTF-8, so that messages can be split before they are
-    decoded.
+    This is true for single-byte pages and UTF-8.
     """
     return page.name == "utf-8" or isinstance(page, SingleBytePage)
 

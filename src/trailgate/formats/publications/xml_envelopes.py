@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask, Octets
 from trailgate.errors import DecodeError, TrailgateError, Where, did_you_mean
-from trailgate.formats.publications.xml_kernels import booleans
+from trailgate.formats.publications.xml_cell_kernels import booleans
 from trailgate.formats.publications.xml_vocabulary import (
     KINDS,
     LARGE_OBJECT,
@@ -175,7 +175,7 @@ def add_errors(
     problem: Callable[[int], tuple[str, str]],
     field: str | None = None,
 ) -> None:
-    """Add an error to each of these XML publications. The first error of a message counts."""
+    """Add an error to each of these XML publications, for a fault in their envelopes. The first error of a message counts."""
     for number in messages.tolist():
         if number not in errors:
             text, hint = problem(number)

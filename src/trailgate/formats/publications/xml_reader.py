@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from trailgate.arrays import Longs, Octets
 from trailgate.errors import DecodeError, TrailgateError, Where, did_you_mean
 from trailgate.formats.publications.options import EventPublishingOptions
+from trailgate.formats.publications.xml_cell_kernels import booleans
 from trailgate.formats.publications.xml_encodings import as_utf8
 from trailgate.formats.publications.xml_envelopes import (
     Envelopes,
@@ -24,7 +25,6 @@ from trailgate.formats.publications.xml_envelopes import (
     read_envelopes,
     whole_numbers,
 )
-from trailgate.formats.publications.xml_kernels import booleans
 from trailgate.formats.publications.xml_large_objects import LargeObjectRows, add_large_objects
 from trailgate.formats.publications.xml_rows import (
     RowCells,

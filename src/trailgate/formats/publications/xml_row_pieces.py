@@ -1,7 +1,7 @@
 """Build the template pieces of the rows of written XML publications.
 
 `xml_writer.py` puts the rows into messages. A row has an element for each column; large objects may
-be left out of it, to be written in separate messages.
+be excluded, to be written in separate messages.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from trailgate.arrays import Longs, Mask, Octets
 from trailgate.columnar.gather import take_text
 from trailgate.columnar.rows import octets
 from trailgate.errors import did_you_mean
-from trailgate.formats.publications import xml_kernels as kernels
+from trailgate.formats.publications import xml_cell_kernels as kernels
 from trailgate.formats.publications.options import (
     AUTHORIZATION,
     IDENTIFIER,
@@ -31,8 +31,8 @@ from trailgate.formats.publications.options import (
     TIME,
     TRANSACTION,
 )
+from trailgate.formats.publications.xml_cell_kernels import ImageSpans, place_in_columns
 from trailgate.formats.publications.xml_envelopes import Envelopes, RecordValueSpans
-from trailgate.formats.publications.xml_kernels import ImageSpans, place_in_columns
 from trailgate.formats.publications.xml_vocabulary import (
     AFTER,
     BEFORE,

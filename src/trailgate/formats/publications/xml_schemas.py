@@ -226,7 +226,7 @@ def key_differences(table: Table, described: Iterable[Column]) -> tuple[str, ...
 
 
 def publication_type(column: Column) -> str:
-    """Return the name of the XML publication element for a column's type (event publishing §3)."""
+    """Return the type that a schema message of XML publications states for a column, which is also the element of its values (event publishing §3)."""
     return _OF_FAMILIES[column.family](column)
 
 

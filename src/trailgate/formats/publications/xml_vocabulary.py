@@ -144,7 +144,7 @@ _COLUMN: Final[Mapping[str, str | RulePath]] = {
     "after.more": f"./*/{AFTER}[2]",
 }  # fmt: skip
 
-# The values of a cell, in the order of the constants in `xml_kernels.py`.
+# The values of a cell, in the order of the constants in `xml_cell_kernels.py`.
 CELL_VALUES: Final = tuple(_COLUMN)
 
 

@@ -1,4 +1,4 @@
-"""The errors of XML messages: what an error says and shows, and the errors of many malformed messages at once.
+"""The errors of XML messages: their texts and hints, and the errors of many malformed messages at once.
 
 A compiled loop finds the fault that expat would report (`syntax_errors`). Messages for which the
 loop cannot determine it are parsed one by one.

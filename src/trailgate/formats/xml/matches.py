@@ -192,7 +192,7 @@ def _concatenate(first: MatchRecords, second: MatchRecords, size: int) -> MatchR
 
 
 def cell_bounds(operation: Longs, operations: int) -> Longs:
-    """Return the bounds of XML operations' cells: operation i has `bounds[i]` to `bounds[i + 1]`.
+    """Return the bounds of each XML operation's cells among the column matches: operation i has `bounds[i]` to `bounds[i + 1]`.
 
     `operation` is each cell's operation, ascending. Example: the cells of operations 0, 0, 2 of
     three have the bounds 0, 2, 2, 3.

@@ -326,7 +326,7 @@ class _Scan:
 
 
 def has_forbidden(text: Octets, start: int, end: int) -> bool:
-    """Return whether bytes are not UTF-8, or have characters that XML forbids.
+    """Return whether the XML scanner must not read bytes: they are not UTF-8, or have characters that XML forbids.
 
     `SPARE` bytes must follow them.
     """

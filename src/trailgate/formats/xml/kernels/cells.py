@@ -1,7 +1,7 @@
 """Kernels that turn the XML scanner's column records ("cells") into Arrow columns.
 
-`word_ids` numbers the column names of cells, `place_columns` assigns each cell to a column and row,
-and `measure_cells` and `copy_cells` build Arrow buffers from the spans.
+`word_ids` (in `match_records.py`) numbers the column names of cells, `place_columns` assigns each
+cell to a column and row, and `measure_cells` and `copy_cells` build Arrow buffers from the spans.
 """
 
 from __future__ import annotations

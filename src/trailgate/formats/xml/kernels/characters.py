@@ -1,4 +1,4 @@
-"""Characters of XML 1.0: those allowed in names, first to fourth edition, and bytes that are not plain text.
+"""Characters of XML 1.0: those allowed in names, first to fourth edition, white space, and bytes that are not plain text.
 
 Expat uses the same characters in names; the fifth edition allows more.
 """

@@ -241,7 +241,7 @@ def first_fault(
 
 @inner
 def after_known_declaration(text: Octets, start: int, end: int, declaration: Octets) -> int:
-    """Return the offset after the XML declaration, if it is the known one or there is none; otherwise -1."""
+    """Return the offset after a malformed message's XML declaration, if it is the known one or there is none; otherwise -1."""
     if text[start] >= HIGH or text[start] == 0 or text[start + 1] == 0:
         return -1
     # `<?`: an instruction before the document is left to expat, too.
@@ -257,7 +257,7 @@ def after_known_declaration(text: Octets, start: int, end: int, declaration: Oct
 
 @inner
 def same_bytes(text: Octets, start: int, end: int, other: int, other_end: int) -> bool:
-    """Return whether two spans of XML text have the same bytes."""
+    """Return whether two spans of a malformed XML message have the same bytes."""
     if end - start != other_end - other:
         return False
     for at in range(end - start):
@@ -479,7 +479,7 @@ def name_end(text: Octets, at: int, end: int) -> int:
 
 @inner
 def after_end_tag(text: Octets, at: int, end: int) -> tuple[int, int]:
-    """Check an XML end tag for faults, from the byte after `</`."""
+    """Find expat's fault in an XML end tag, from the byte after `</`."""
     if at >= end:
         return at, UNCLOSED
     if text[at] >= HIGH:
@@ -527,7 +527,7 @@ def after_name(text: Octets, at: int, end: int) -> tuple[int, int, int]:
 def after_start_tag(
     text: Octets, tag: int, end: int, attributes: Longs
 ) -> tuple[int, int, int, int, int]:
-    """Check an XML start tag for faults, from its `<`, which a letter follows.
+    """Find expat's fault in an XML start tag, from its `<`, which a letter follows.
 
     Return the offset after it, `FINE` or a fault, the end of its name, the number of attributes, and whether the
     element is empty.
@@ -661,14 +661,14 @@ def attributes_fault(
 
 @inner
 def is_xmlns(text: Octets, at: int) -> bool:
-    """Return whether a name or prefix of five bytes is `xmlns`."""
+    """Return whether a name or prefix of five bytes in a malformed XML message is `xmlns`."""
     first = text[at] == 0x78 and text[at + 1] == 0x6D and text[at + 2] == 0x6C
     return first and text[at + 3] == 0x6E and text[at + 4] == 0x73
 
 
 @inner
 def is_declared(text: Octets, start: int, end: int, prefixes: Longs, count: int) -> bool:
-    """Return whether an XML prefix is `xml` or one of the `count` declared ones in `prefixes`."""
+    """Return whether a prefix in a malformed XML message is `xml` or one of the `count` declared ones in `prefixes`."""
     if end - start == 3 and text[start] == 0x78 and text[start + 1] == 0x6D:
         return text[start + 2] == 0x6C
     for each in range(count):
@@ -680,7 +680,7 @@ def is_declared(text: Octets, start: int, end: int, prefixes: Longs, count: int)
 
 @inner
 def declare_prefix(text: Octets, row: int, depth: int, room: FaultRoom, prefixes: int) -> int:
-    """Add the prefix that an xmlns attribute declares, if it has one.
+    """Add the prefix that an xmlns attribute of a malformed XML message declares, if it has one.
 
     Return the number of prefixes, or `UNKNOWN`.
     """

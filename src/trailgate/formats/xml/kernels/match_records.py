@@ -1,4 +1,8 @@
-"""Execute the XML scanner's actions: open records of rule matches, and store their values' spans."""
+"""The records of XML rules' matches: write them by executing the scanner's actions, and read them.
+
+`start_element` and `end_element` open the records of rules that match an element, and store the
+spans of their values. `word_ids` and `mark_rules` read the records of a batch after its scan.
+"""
 
 from __future__ import annotations
 
@@ -268,7 +272,7 @@ def store_attributes(
     records: Offsets,
     side: int,
 ) -> int:
-    """Store the attributes of an XML tag that rules name. Return the next `side`, or `FULL`.
+    """Store the spans of an XML tag's attributes in the match records of the rules that name them. Return the next `side`, or `FULL`.
 
     An attribute with references, such as `a="x&amp;y"`, is decoded to the offset `side`, after the
     messages. The next `side` is the offset after the last decoded value.
@@ -358,7 +362,7 @@ def end_element(
 
 @inner
 def put_number(text: Octets, number: int, to: int) -> int:
-    """Write the position of an XML element in decimal digits. Return the offset after it."""
+    """Write an XML element's position, a value of match records, in decimal digits. Return the offset after it."""
     size, rest = 1, number // 10
     while rest:
         size += 1
@@ -410,7 +414,7 @@ def word_ids(
 
 @kernel(writes=("seen",))
 def mark_rules(records: Offsets, width: int, lengths: Longs, again: int, seen: Mask) -> None:
-    """Mark which XML rules matched, and which of their paths found one value or several.
+    """Mark which XML rules have match records, and which of their paths found one value or several.
 
     `lengths` are the record fields with the lengths of the paths' values. `seen` has 1 + 2 *
     len(lengths) elements per rule: the rule matched; each path found a value; each path found

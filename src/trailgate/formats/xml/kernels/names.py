@@ -183,7 +183,7 @@ def add_name(
 
 @inner
 def check_name(text: Octets, at: int, end: int) -> int:
-    """Check an XML name, such as `id` or `p:id`.
+    """Check the characters of an XML name, such as `id` or `p:id`.
 
     Return the length of its prefix, 0 without one, or -1 if it is not a name with at most one
     colon.
@@ -389,7 +389,7 @@ def intern_word(
 
 @inner
 def unbind_all(scopes: Longs, names: NameArrays) -> None:
-    """Unbind the namespace prefixes of an XML message that is not read to its end."""
+    """Unbind all namespace prefixes after an XML message that is not read to its end."""
     info, used = names.info, names.used
     scoped = used[SCOPED]
     while scoped:
@@ -412,5 +412,5 @@ def local_name(at: int, name: int, info: Longs) -> tuple[int, int]:
 
 @inner
 def is_bound(prefix: int, info: Longs) -> bool:
-    """Return whether an XML element may have this prefix; -1 means none."""
+    """Return whether an XML element's name may have this prefix; -1 means none."""
     return prefix < 0 or (prefix != XMLNS and info[prefix * INFO + BOUND] > 0)

@@ -165,7 +165,7 @@ def element_text(
     count: int,
     side: int,
 ) -> tuple[int, int]:
-    """Look ahead for an XML element's own text, and return its bounds without surrounding blanks.
+    """Look ahead for the XML element's own text that a predicate compares, and return its bounds without surrounding blanks.
 
     Without text, the end is before the start.
 

@@ -1,9 +1,9 @@
 """The XML scanner: one pass over a batch of messages that checks them and finds the values that the rules name.
 
 The scanner is a finite automaton: each element name moves it to a state, and states have actions
-(`match_records.py`) that store spans of values. Values are copied only if they have references, line ends
-or several pieces. A message that the scanner refuses leaves no records; the general engine reads it
-again, or reports its fault.
+(`match_records.py`) that store spans of values. Values are copied only if they have references,
+line ends or several pieces. A message that the scanner refuses leaves no records; the general
+engine reads it again, or reports its fault.
 """
 
 from __future__ import annotations
@@ -241,7 +241,7 @@ def scan_until_refused(
 
 @inner
 def mark_size(text: Octets, begin: int, end: int) -> int:
-    """Return the size of an XML message's byte order mark: 3 or 0."""
+    """Return the size of the byte order mark at which the scan of an XML message begins: 3 or 0."""
     return 3 if end - begin >= 3 and load8(text, begin) & THREE == MARK else 0
 
 
@@ -293,7 +293,7 @@ def open_frame(
 
 @inner
 def child_number(frames: Longs, depth: int) -> int:
-    """Count a child element of the XML element at `depth`. Return its number, from 1."""
+    """Count a child of the element at `depth` that the XML scan has open. Return its number, from 1."""
     place = depth * FRAME + CHILDREN
     frames[place] += 1
     return np.int64(frames[place])

@@ -1,4 +1,4 @@
-"""Read XML tags with attributes and namespaces, and comments and CDATA sections between them."""
+"""Read XML tags with their attributes, and processing instructions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Text of XML elements and attributes: find its end, decode references, and join its pieces."""
+"""Text of XML elements and attributes, CDATA sections and comments: find its end, decode references, and join its pieces."""
 
 from __future__ import annotations
 
