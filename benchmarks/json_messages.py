@@ -16,8 +16,8 @@ from trailgate.capture.capture import Capture
 from trailgate.expressions.selection import CaptureRules
 from trailgate.formats.debezium.options import DebeziumPublishOptions, debezium_options
 from trailgate.formats.debezium.writer import DebeziumWriter
-from trailgate.formats.json.documents import JsonScanner
 from trailgate.formats.json.options import JsonPublishOptions, json_options
+from trailgate.formats.json.scanner import JsonScanner
 from trailgate.formats.json.writer import JsonWriter
 from trailgate.messages.messages import MessageBatch
 from trailgate.messages.properties import parse_properties

@@ -214,6 +214,13 @@ class ChangeBatch:
             indicators[block.order] = block.tx_ind
         return indicators
 
+    def table_numbers(self) -> Longs:
+        """Return for each operation of the batch, in order, the index of its table's block in ``blocks``."""
+        numbers = np.empty(self.rows, np.int64)
+        for number, block in enumerate(self.blocks):
+            numbers[block.order] = number
+        return numbers
+
     @check_arguments
     def in_order(self, name: str) -> pa.Array:
         """Join one string column of all change blocks, in the order of the operations.

@@ -70,7 +70,7 @@ def convert_to_definition(batch: ChangeBatch, table: Table) -> ChangeBatch:
 
 
 def _move(block: ChangeBlock, table: Table) -> ChangeBlock:
-    known = {column.name.casefold(): i for i, column in enumerate(table.columns)}
+    known = table.column_indexes()
     indexes = []
     for column in block.table.columns:
         index = known.get(column.name.casefold())

@@ -152,6 +152,10 @@ class Table:
         hint = did_you_mean(name, (column.name for column in self.columns))
         raise DefinitionError(f"no column {name} in table {self.name}", hint=hint)
 
+    def column_indexes(self) -> dict[str, int]:
+        """Return the index of each column of the table by its case-folded name."""
+        return {column.name.casefold(): i for i, column in enumerate(self.columns)}
+
 
 @dataclass(frozen=True, slots=True)
 class DatabaseLines:

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from trailgate.errors import DecodeError
 from trailgate.formats.debezium.decimals import decimal_strings
-from trailgate.formats.debezium.values import TYPES, ConnectFieldType
+from trailgate.formats.debezium.schemas import ConnectFieldType
+from trailgate.formats.debezium.values import TYPES
 from trailgate.model.tables import Column
 
 EXACT = Context(prec=400)

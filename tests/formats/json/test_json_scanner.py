@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from held_captures import messages_of
-from trailgate.formats.json.documents import DEPTH, JsonNodes, JsonScanner, document_records
-from trailgate.formats.json.scan_kernels import ARRAY, OBJECT, STRING
+from trailgate.formats.json.records import document_records
+from trailgate.formats.json.scanner import DEPTH, JsonNodes, JsonScanner
+from trailgate.formats.json.scanner_kernels import ARRAY, OBJECT, STRING
 from trailgate.messages.records import BadMessagesError
 
 _TEXT: Final = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)

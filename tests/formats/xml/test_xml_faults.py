@@ -3,7 +3,8 @@
 import pytest
 
 from trailgate.errors import DecodeError
-from trailgate.formats.xml.documents import XmlLimits, check_document, parse_document
+from trailgate.formats.xml.documents import check_document, parse_document
+from trailgate.formats.xml.faults import XmlLimits
 
 FAULTS = {
     b"": "Is the message empty or cut short?",

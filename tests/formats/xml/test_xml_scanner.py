@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 from laws import WHOLE, examples
 from trailgate.errors import DecodeError, OptionError
 from trailgate.formats.xml.automaton import NotForScannerError, compile_rules
-from trailgate.formats.xml.documents import XmlLimits, parse_document
-from trailgate.formats.xml.kernels.characters import LAST, NAME_CHARACTERS, STARTS
+from trailgate.formats.xml.documents import parse_document
+from trailgate.formats.xml.faults import XmlLimits
+from trailgate.formats.xml.kernels.characters import LAST_CHARACTER, NAME_CHARACTERS, STARTS
 from trailgate.formats.xml.matches import AGAIN, MatchRecords, RuleMatches
 from trailgate.formats.xml.options import XmlOptions, xml_options
 from trailgate.formats.xml.reader import XmlFormat
@@ -432,7 +433,7 @@ def test_names_have_the_characters_that_expat_allows() -> None:
             return False
         return True
 
-    points = [point for point in range(0x80, LAST + 1) if not 0xD800 <= point < 0xE000]
+    points = [point for point in range(0x80, LAST_CHARACTER + 1) if not 0xD800 <= point < 0xE000]
     starting = [point for point in points if NAME_CHARACTERS[point] == STARTS]
     allowed = [point for point in points if NAME_CHARACTERS[point]]
     assert is_read("<r>" + "".join(f"<{chr(point)}/>" for point in starting) + "</r>")

@@ -11,8 +11,8 @@ import pytest
 
 from held_captures import messages_of
 from trailgate.errors import DecodeError
-from trailgate.formats.xml.documents import XmlLimits, parse_document
-from trailgate.formats.xml.faults import syntax_errors
+from trailgate.formats.xml.documents import parse_document
+from trailgate.formats.xml.faults import XmlLimits, syntax_errors
 
 LIMITS: Final = XmlLimits()
 DECLARATION: Final = b"<?xml version='1.0' encoding='UTF-8'?>"

@@ -1,11 +1,7 @@
-"""Decimals and bit strings of change events. In JSON their bytes are base64.
+"""Decimals of change events. In JSON their bytes are base64.
 
 A decimal is an unscaled big-endian two's complement number and a scale: the bytes `01 2C` with a
 scale of 2 are 3.00.
-
-Bit strings (`io.debezium.data.Bits`) are bytes in little-endian order, and the schema states the
-number of bits: the seven bits 0001011 are the byte 0B, in base64 `"Cw=="`. They become the text
-`0001011`, or the number 11.
 """
 
 from __future__ import annotations
@@ -17,21 +13,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trailgate.arrays import Octets
-from trailgate.columnar.digits import to_hex
 from trailgate.columnar.numbers import format_integers, parse_integers
-from trailgate.columnar.rows import convert_valid_rows, matrix_to_strings, row_error, text_view
+from trailgate.columnar.rows import convert_valid_rows, row_error
 from trailgate.formats.json.base64_text import from_base64
 from trailgate.formats.json.images import JsonValues
-from trailgate.formats.json.object_kernels import NO_NODE
-from trailgate.formats.json.scan_kernels import NUMBER, OBJECT, STRING
+from trailgate.formats.json.node_kernels import NO_NODE
+from trailgate.formats.json.scanner_kernels import NUMBER, OBJECT, STRING
 
 MOST_SCALE: Final = 1000  # more digits than any database supports
 _MOST_BYTES: Final = 1000  # bytes of an unscaled number: some 2,400 digits
 _WORD: Final = 8  # bytes of a 64-bit number
-# PostgreSQL's bit varying without a length has 2^31 - 1 bits in its schema. The bits of such a value
-# are all bits of its bytes.
-MOST_BITS: Final = 65535
 
 
 def decimal_strings(values: pa.BinaryArray, scale: int) -> pa.StringArray:
@@ -121,64 +112,18 @@ def variable_decimals(values: JsonValues) -> pa.Array:
     return decimals
 
 
-def bit_bytes(values: JsonValues) -> pa.Array:
-    """Convert Debezium's bit strings to hex digits, the first byte first: the bytes 0B 01 are "0B01"."""
-    values.require_types(STRING)
-    return to_hex(from_base64(values.strings))
+def precise_decimals(scale: int) -> Callable[[JsonValues], pa.Array]:
+    """Create a decoder of Debezium's decimals with `scale` digits after the point.
 
-
-def bit_numbers(values: JsonValues) -> pa.Array:
-    """Convert Debezium's bit strings to decimal numbers."""
-    values.require_types(STRING)
-
-    def convert(dense: pa.Array) -> pa.Array:
-        raw = _matrix(dense)
-        if raw.shape[1] <= _WORD:
-            padded = np.zeros((len(raw), _WORD), np.uint8)
-            padded[:, : raw.shape[1]] = raw
-            # The bytes of a Debezium bit string are little-endian: 01 02 is 0x0201.
-            return pa.array(padded.view("<u8").ravel()).cast(pa.string())
-        numbers = [str(int.from_bytes(row.tobytes(), "little")) for row in raw]
-        return pa.array(numbers, pa.string())
-
-    return convert_valid_rows(convert, from_base64(values.strings))
-
-
-def bit_strings(length: int) -> Callable[[JsonValues], pa.Array]:
-    """Create a decoder of Debezium's bit strings to text of `length` digits 0 and 1, the most significant bit first.
-
-    If the length is 0 or above `MOST_BITS`, the text has all bits of the bytes. Otherwise a set bit
-    beyond the length is a DecodeError, with the row in `where.record`.
+    Depending on its setting decimal.format, Connect's converter writes them as base64 of the
+    unscaled number (BASE64) or as JSON numbers (NUMERIC). The decoder accepts both.
     """
 
     def decode(values: JsonValues) -> pa.Array:
-        values.require_types(STRING)
-        return convert_valid_rows(convert, from_base64(values.strings))
+        values.require_types(STRING, NUMBER)
+        return values.decode_by_type(values.strings, {STRING: unscale})
 
-    def convert(dense: pa.Array) -> pa.Array:
-        raw = _matrix(dense)
-        digits = np.unpackbits(raw, axis=1, bitorder="little")
-        if not 0 < length <= MOST_BITS:
-            sizes = np.diff(text_view(dense)[0])
-            strings = [row[: 8 * size][::-1] for row, size in zip(digits, sizes, strict=True)]
-            return pa.array(["".join(map(str, row.tolist())) for row in strings], pa.string())
-        # Bits above the declared length must be zero.
-        beyond = digits[:, length:].any(axis=1)
-        if beyond.any():
-            problem = f"more bits than the {length} of the column's type"
-            raise row_error(problem, dense, int(np.argmax(beyond)))
-        padded = np.zeros((len(digits), length), np.uint8)
-        padded[:, : min(length, digits.shape[1])] = digits[:, :length]
-        return matrix_to_strings(padded[:, ::-1] + ord("0"))
+    def unscale(values: JsonValues) -> pa.Array:
+        return decimal_strings(from_base64(values.strings), scale)
 
     return decode
-
-
-def _matrix(values: pa.BinaryArray) -> Octets:
-    """Return a matrix with the bytes of each bit string in a row, padded with zeros."""
-    offsets, data = text_view(values)
-    sizes = np.diff(offsets)
-    raw = np.zeros((len(values), int(sizes.max(initial=0))), np.uint8)
-    used = np.arange(raw.shape[1]) < sizes[:, None]
-    raw[used] = data[offsets[0] : offsets[-1]]
-    return raw

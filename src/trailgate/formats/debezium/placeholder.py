@@ -29,9 +29,9 @@ import pyarrow.compute as pc
 from trailgate.arrays import Mask
 from trailgate.columnar.digits import to_hex
 from trailgate.columnar.rows import text_view
-from trailgate.formats.json.documents import CONTAINERS
 from trailgate.formats.json.images import JsonValues
-from trailgate.formats.json.scan_kernels import OBJECT, STRING
+from trailgate.formats.json.scanner import CONTAINERS
+from trailgate.formats.json.scanner_kernels import OBJECT, STRING
 from trailgate.model.types import TypeFamily
 
 # An encoded placeholder shorter than this may be a normal value of a text column: "0" is "30" in hex.

@@ -25,17 +25,14 @@ from trailgate.columnar.numbers import parse_integers
 from trailgate.definitions.defgen_layout import complete_table
 from trailgate.errors import DecodeError
 from trailgate.formats.debezium.options import ALTERNATIVES, DebeziumOptions
-from trailgate.formats.debezium.values import (
-    Schema,
-    converter_for,
-    inferred_column,
-    parse_schema,
-)
-from trailgate.formats.json.documents import JsonNodes, JsonRecords, JsonScanner, document_records
+from trailgate.formats.debezium.schemas import Schema, parse_schema
+from trailgate.formats.debezium.values import converter_for, inferred_column
 from trailgate.formats.json.earlier_documents import documents_before
 from trailgate.formats.json.images import ConvertValues, JsonImages
-from trailgate.formats.json.object_kernels import NO_NODE
-from trailgate.formats.json.scan_kernels import MANY, NULL, OBJECT, code_strings
+from trailgate.formats.json.node_kernels import MANY, NO_NODE, code_strings
+from trailgate.formats.json.records import JsonRecords, document_records
+from trailgate.formats.json.scanner import JsonNodes, JsonScanner
+from trailgate.formats.json.scanner_kernels import NULL, OBJECT
 from trailgate.messages.bad_values import errors_by_row
 from trailgate.messages.error_columns import ErrorColumns
 from trailgate.messages.inference import merge_descriptions, read_good_messages

@@ -20,7 +20,7 @@ from trailgate.columnar.rows import convert_valid_rows, row_error, text_view
 from trailgate.columnar.temporal import DEFAULT_FORMAT, parse_timestamps
 from trailgate.errors import DecodeError
 from trailgate.formats.json.images import JsonValues
-from trailgate.formats.json.scan_kernels import NUMBER, STRING
+from trailgate.formats.json.scanner_kernels import NUMBER, STRING
 from trailgate.model.changes import YEAR_1, YEAR_10000
 
 Decode = Callable[[JsonValues], pa.Array]

@@ -11,12 +11,10 @@ writes values.
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -25,17 +23,20 @@ import pyarrow.compute as pc
 from trailgate.columnar.digits import to_hex
 from trailgate.columnar.rows import row_error
 from trailgate.errors import DecodeError
-from trailgate.formats.debezium.decimals import (
-    MOST_BITS,
-    MOST_SCALE,
+from trailgate.formats.debezium.bits import (
     bit_bytes,
+    bit_length,
     bit_numbers,
     bit_strings,
-    decimal_strings,
+)
+from trailgate.formats.debezium.decimals import (
+    MOST_SCALE,
+    precise_decimals,
     variable_decimals,
 )
 from trailgate.formats.debezium.options import DebeziumOptions
 from trailgate.formats.debezium.placeholder import PlaceholderFinder
+from trailgate.formats.debezium.schemas import ConnectFieldType, Schema, numeric_parameter
 from trailgate.formats.debezium.times import (
     dates,
     iso_strings,
@@ -45,13 +46,10 @@ from trailgate.formats.debezium.times import (
 )
 from trailgate.formats.json.base64_text import from_base64
 from trailgate.formats.json.images import ConvertedJson, ConvertValues, JsonValues
-from trailgate.formats.json.scan_kernels import ARRAY, FALSE, NUMBER, OBJECT, STRING, TRUE
+from trailgate.formats.json.scanner_kernels import ARRAY, FALSE, NUMBER, OBJECT, STRING, TRUE
 from trailgate.model.tables import Column
 from trailgate.model.types import TypeFamily
 from trailgate.model.values import parser_for
-
-Members = Mapping[str, Any]
-
 
 CONNECT: Final = "org.apache.kafka.connect.data."
 TIME: Final = "io.debezium.time."
@@ -79,56 +77,6 @@ _TEXT, _BIN16, _BIN32, _BIN64 = 64, 130, 132, 134
 _REAL, _DOUBLE, _DATETIME = 142, 143, 192
 _NUMBER_TEXT, _BINARY_TEXT = 2, 4  # sub types (capture properties §9.4)
 _DATE, _MILLIS, _MICROS, _NANOS = 10, 23, 26, 29  # characters
-
-
-@dataclass(frozen=True, slots=True)
-class ConnectFieldType:
-    """A column's type in a Debezium schema: Connect's type and the semantic name, if any.
-
-    `parameters` are, for example, the scale of a decimal. `column` is the column's name.
-    """
-
-    type: str
-    name: str = ""
-    parameters: Mapping[str, str] = field(default_factory=dict)
-    column: str = ""
-
-
-Schema = Mapping[str, ConnectFieldType]
-
-
-def parse_schema(text: bytes, *, rows: bool = False) -> Schema:
-    """Parse the schema that Connect's JSON converter writes beside a change event.
-
-    Returns the column types by lower-case name, in the order of the columns.
-
-    The schema describes an event, or with `rows` a flattened row. Raises DecodeError if the schema
-    cannot be read, or that of an event has no columns.
-    """
-    try:
-        schema = json.loads(text)
-    except ValueError as error:  # a number of thousands of digits
-        raise DecodeError(f"the schema of the event cannot be read: {error}") from None
-    if rows:
-        return {kind.column.casefold(): kind for kind in map(_type, _fields(schema))}
-    # An envelope's schema describes both images by the same columns; the first one found is enough.
-    for row in _fields(schema):
-        if row.get("field") in ("after", "before"):
-            types = map(_type, _fields(row))
-            return {kind.column.casefold(): kind for kind in types}
-    raise DecodeError("the schema of the event has no columns", hint="Is it an envelope's schema?")
-
-
-def _fields(node: Any) -> list[Members]:
-    fields = node.get("fields") if isinstance(node, dict) else None
-    return [row for row in fields if isinstance(row, dict)] if isinstance(fields, list) else []
-
-
-def _type(column: Members) -> ConnectFieldType:
-    given = column.get("parameters")
-    parameters = {str(k): str(v) for k, v in given.items()} if isinstance(given, dict) else {}
-    name, own = str(column.get("name") or ""), str(column.get("field"))
-    return ConnectFieldType(str(column.get("type")), name, parameters, own)
 
 
 Decode = Callable[[JsonValues], pa.Array]
@@ -171,51 +119,12 @@ def url_safe_bytes(values: JsonValues) -> pa.Array:
     return to_hex(from_base64(usual))
 
 
-def precise_decimals(scale: int) -> Decode:
-    """Create a decoder of Debezium's decimals with `scale` digits after the point.
-
-    Depending on its setting decimal.format, Connect's converter writes them as base64 of the
-    unscaled number (BASE64) or as JSON numbers (NUMERIC). The decoder accepts both.
-    """
-
-    def decode(values: JsonValues) -> pa.Array:
-        values.require_types(STRING, NUMBER)
-        return decode_by_json_type(values, values.strings, {STRING: unscale})
-
-    def unscale(values: JsonValues) -> pa.Array:
-        return decimal_strings(from_base64(values.strings), scale)
-
-    return decode
-
-
-def decode_by_json_type(
-    values: JsonValues, others: pa.Array, decoders: Mapping[int, Decode]
-) -> pa.Array:
-    """Decode each value of a change event with the decoder for its JSON type.
-
-    For values of other types, the result is taken from `others`.
-    """
-    kinds, result = values.kinds, others
-    for kind, decode in decoders.items():
-        of_kind = kinds == kind
-        if not of_kind.any():
-            continue
-        strings = values.strings
-        if not of_kind.all():
-            # Hide the values of other types from the decoder, which would refuse them: a null stays
-            # null.
-            strings = pc.if_else(pa.array(of_kind), strings, pa.scalar(None, pa.string()))
-        made = decode(JsonValues(values.nodes, strings, values.cells, values.nested))
-        result = made if of_kind.all() else pc.if_else(pa.array(of_kind), made, result)
-    return result
-
-
 def _decimals(field_type: ConnectFieldType, _: Column) -> Decode:
     """Create a decoder of Debezium's decimals with the scale in their schema.
 
     Raises DecodeError if it has no valid scale.
     """
-    scale = _parameter(field_type, "scale", MOST_SCALE + 1)
+    scale = numeric_parameter(field_type, "scale", MOST_SCALE + 1)
     if abs(scale) > MOST_SCALE:
         text = field_type.parameters.get("scale", "")
         raise DecodeError(
@@ -242,18 +151,7 @@ def _bits(field_type: ConnectFieldType, column: Column) -> Decode:
         return bit_numbers
     if column.family is TypeFamily.BYTES:
         return bit_bytes
-    return bit_strings(_length(field_type))
-
-
-def _length(field_type: ConnectFieldType) -> int:
-    """Return the number of bits that a Debezium schema states, or 0 if it is not known.
-
-    That is the case if the schema states more than `MOST_BITS`: PostgreSQL's `bit varying` without
-    a length has 2^31 - 1 bits in its schema.
-    """
-    text = field_type.parameters.get("length", "")
-    length = int(text) if re.fullmatch("[0-9]{1,10}", text) else 0
-    return length if length <= MOST_BITS else 0
+    return bit_strings(bit_length(field_type))
 
 
 def _structures(field_type: ConnectFieldType, column: Column) -> Decode:
@@ -293,8 +191,8 @@ def _decimal_column(field_type: ConnectFieldType) -> Column:
 
     It is an integer with a scale if 64 bits are enough, otherwise a number as text.
     """
-    scale = _parameter(field_type, "scale")
-    precision = _parameter(field_type, "connect.decimal.precision")
+    scale = numeric_parameter(field_type, "scale")
+    precision = numeric_parameter(field_type, "connect.decimal.precision")
     if 0 < precision <= _INTEGER_DIGITS and 0 <= scale <= precision:
         return Column("", _BIN64, precision, scale=scale)
     length = max(precision, scale) + _SIGN_AND_POINT if precision > 0 else _DIGITS
@@ -302,16 +200,7 @@ def _decimal_column(field_type: ConnectFieldType) -> Column:
 
 
 def _bits_column(field_type: ConnectFieldType) -> Column:
-    return Column("", _TEXT, _length(field_type) or _MOST)
-
-
-def _parameter(field_type: ConnectFieldType, name: str, default: int = 0) -> int:
-    """Return a numeric parameter of a type in a Debezium schema, such as the scale.
-
-    Returns `default` if it is missing or not a number.
-    """
-    text = field_type.parameters.get(name, "")
-    return int(text) if re.fullmatch(r"-?[0-9]{1,4}", text) else default
+    return Column("", _TEXT, bit_length(field_type) or _MOST)
 
 
 class DebeziumTypeRow(NamedTuple):
@@ -398,7 +287,7 @@ TYPES: Final[Mapping[str, DebeziumTypeRow]] = MappingProxyType(
 
 
 def inferred_column(field_type: ConnectFieldType) -> Column:
-    """Return the column that can store all values of a Debezium type. Unknown types get a text column."""
+    """Return the column that can store all values of a Debezium type, by its row in `TYPES`. Unknown types get a text column."""
     type_row = TYPES.get(field_type.name)
     make = None if type_row is None else type_row.column
     # A type without a name has the column of Connect's type, and so has a known type that leaves its
@@ -485,7 +374,7 @@ def _bare_time(column: Column, options: DebeziumOptions) -> Decode:
     def decode(values: JsonValues) -> pa.Array:
         values.refuse_nested()
         iso = zoned_strings if column.zoned else iso_strings
-        return decode_by_json_type(values, values.strings, {NUMBER: numbers, STRING: iso})
+        return values.decode_by_type(values.strings, {NUMBER: numbers, STRING: iso})
 
     return decode
 
@@ -527,9 +416,7 @@ def _bare_decimal(column: Column, options: DebeziumOptions) -> Decode:
         strings = as_text
 
     def decode(values: JsonValues) -> pa.Array:
-        return decode_by_json_type(
-            values, values.strings, {STRING: strings, OBJECT: variable_decimals}
-        )
+        return values.decode_by_type(values.strings, {STRING: strings, OBJECT: variable_decimals})
 
     return _with_truth(decode)
 

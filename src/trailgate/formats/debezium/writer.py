@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache, partial
+from functools import partial
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -20,17 +20,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask
-from trailgate.columnar.digits import from_hex
 from trailgate.columnar.templates import MeasuredRows
-from trailgate.columnar.temporal import ISO_T, replace_time_marks
 from trailgate.formats.debezium.options import ERROR, PLACEHOLDER, DebeziumPublishOptions
-from trailgate.formats.json.base64_text import to_base64
-from trailgate.formats.json.objects import (
+from trailgate.formats.debezium.schemas import (
+    TRANSACTION_KEY,
+    TRANSACTION_VALUE,
+    EventColumn,
+    event_columns,
+    event_schema,
+    key_schema,
+)
+from trailgate.formats.json.writer import (
     BARE,
-    NUMBER,
-    PLAIN,
     STRING,
-    JsonColumnFormat,
     JsonMember,
     check_no_image,
     join_members,
@@ -38,9 +40,7 @@ from trailgate.formats.json.objects import (
     measure_by_type,
     measure_members,
     operation_error,
-    table_numbers,
     write_bodies,
-    written_column,
 )
 from trailgate.messages.publishing import NO_MESSAGES, WrittenMessages
 from trailgate.model.changes import (
@@ -55,41 +55,12 @@ from trailgate.model.changes import (
     StateColumn,
 )
 from trailgate.model.table_patterns import split_table_name, unquote
-from trailgate.model.tables import TABLES, Column, Table
 from trailgate.model.transactions import mask_begins, mask_ends
 from trailgate.model.types import TypeFamily
 
 _MILLI: Final = 1000  # microseconds
 
 
-_DATE: Final = 10  # characters
-_TIME: Final = "io.debezium.time."
-# Connect's integer types by size in bytes; an unsigned number needs the next larger one.
-_SIGNED: Final = {2: "int16", 4: "int32", 8: "int64"}
-_UNSIGNED: Final = {2: "int32", 4: "int64"}
-# The schemas of BEGIN and END events (Debezium, transaction metadata).
-_ID: Final = {"type": "string", "optional": False, "field": "id"}
-_COUNTED: Final = {
-    "type": "struct", "name": "event.collection", "version": 1, "optional": False, "fields": [
-        {"type": "string", "optional": False, "field": "data_collection"},
-        {"type": "int64", "optional": False, "field": "event_count"},
-    ],
-}  # fmt: skip
-_METADATA: Final = "io.debezium.connector.common.TransactionMetadata"
-TRANSACTION_KEY: Final = json_literal(
-    {"type": "struct", "fields": [_ID], "optional": False, "name": f"{_METADATA}Key", "version": 1}
-)
-TRANSACTION_VALUE: Final = json_literal(
-    {
-        "type": "struct", "name": f"{_METADATA}Value", "version": 1, "optional": False, "fields": [
-            {"type": "string", "optional": False, "field": "status"},
-            _ID,
-            {"type": "int64", "optional": False, "field": "ts_ms"},
-            {"type": "int64", "optional": True, "field": "event_count"},
-            {"type": "array", "optional": True, "field": "data_collections", "items": _COUNTED},
-        ],
-    }
-)  # fmt: skip
 # The member op by the operation's type: create, update, delete, truncate.
 LETTERS: Final[Mapping[int, str]] = MappingProxyType(
     {INSERT: "c", UPDATE: "u", KEY_UPDATE: "u", DELETE: "d", TRUNCATE: "t"}
@@ -270,95 +241,6 @@ def _digits(numbers: Longs) -> pa.Array:
     return pa.array(numbers).cast(pa.string())
 
 
-class EventColumn(NamedTuple):
-    """A column of written change events: how its values are formatted, and its field in the schema."""
-
-    written: JsonColumnFormat
-    field: dict[str, Any]
-
-
-@lru_cache(TABLES)
-def event_columns(table: Table) -> tuple[EventColumn, ...]:
-    """Return the `EventColumn` of each column of a table."""
-    return tuple(map(_column, table.columns))
-
-
-def _column(column: Column) -> EventColumn:
-    plain = written_column(column)
-    family = column.family
-    if family in (TypeFamily.INTEGER, TypeFamily.UNSIGNED):
-        sizes = _SIGNED if family is TypeFamily.INTEGER else _UNSIGNED
-        # Connect has no decimal integers, and no unsigned ones of 8 bytes: these become strings.
-        kind = "string" if column.scale else sizes.get(column.type_row.width or 8, "string")
-        return _convert_type(plain._replace(kind=PLAIN if kind == "string" else BARE), column, kind)
-    if family is TypeFamily.FLOAT:
-        kind = "float" if column.type_row.width == 4 else "double"
-        return _convert_type(plain._replace(kind=NUMBER), column, kind)
-    if family is TypeFamily.BYTES:
-        return _convert_type(plain._replace(format=_base64, kind=PLAIN), column, "bytes")
-    if family is TypeFamily.DATETIME and not column.zoned and column.external_length >= _DATE:
-        name = "IsoDate" if column.external_length < _DATE + 3 else "IsoTimestamp"
-        return _convert_type(
-            plain._replace(format=_iso, kind=STRING), column, "string", _TIME + name
-        )
-    return _convert_type(plain._replace(kind=STRING), column, "string")
-
-
-def _convert_type(
-    written: JsonColumnFormat, column: Column, op_type: str, name: str = ""
-) -> EventColumn:
-    field: dict[str, Any] = {"type": op_type, "optional": True, "field": column.name}
-    return EventColumn(written, field | ({"name": name, "version": 1} if name else {}))
-
-
-def _base64(values: pa.Array) -> pa.Array:
-    return to_base64(from_hex(values))
-
-
-def _iso(values: pa.Array) -> pa.Array:
-    """Format dates and times of change events as ISO text with a final Z.
-
-    Assumed: Debezium writes IsoDate and IsoTimestamp in this way.
-    """
-    return pc.binary_join_element_wise(replace_time_marks(values, ISO_T[:1]), "Z", "")
-
-
-@lru_cache(TABLES)
-def event_schema(table: Table, prefix: str) -> bytes:
-    """Build the schema of a table's change events, in the notation of Connect's JSON converter."""
-    name = f"{prefix}.{table.name}"
-    columns = [column.field for column in event_columns(table)]
-    row = {"type": "struct", "fields": columns, "optional": True, "name": f"{name}.Value"}
-
-    def plain(field: str, kind: str, *, optional: bool = True) -> dict[str, Any]:
-        return {"type": kind, "optional": optional, "field": field}
-
-    def struct(field: str, own: str, fields: list[dict[str, Any]], *, optional: bool) -> Any:
-        return {
-            "type": "struct", "fields": fields, "optional": optional, "name": own, "field": field,
-        }  # fmt: skip
-
-    strings = ("version", "connector", "name", "snapshot", "db", "schema", "table", "txId", "scn")
-    times = ("ts_ms", "ts_us", "ts_ns")
-    source = [plain(text, "string") for text in strings] + [plain(time, "int64") for time in times]
-    block = [plain("id", "string", optional=False)]
-    block += [
-        plain(order, "int64", optional=False) for order in ("total_order", "data_collection_order")
-    ]
-    fields = [
-        row | {"field": "before"},
-        row | {"field": "after"},
-        struct("source", "io.debezium.connector.trailgate.Source", source, optional=False),
-        plain("op", "string", optional=False),
-        *(plain(time, "int64") for time in times),
-        struct("transaction", "event.block", block, optional=True),
-    ]
-    envelope = {
-        "type": "struct", "fields": fields, "optional": False, "name": f"{name}.Envelope", "version": 1,
-    }  # fmt: skip
-    return json_literal(envelope)
-
-
 def event_keys(block: ChangeBlock, prefix: str, *, schemas: bool) -> MeasuredRows | None:
     """Write the message keys of change events of one table and type: the after values, or the before values of deletes.
 
@@ -388,15 +270,6 @@ def _with_schema(pieces: list[JsonMember], schema: bytes, schemas: bool) -> list
     if not schemas:
         return pieces
     return [JsonMember(b'{"schema":' + schema + b',"payload":'), *pieces, JsonMember(b"}")]
-
-
-@lru_cache(TABLES)
-def key_schema(table: Table, prefix: str) -> bytes:
-    """Build the schema of the keys of a table's change events, in the notation of Connect's JSON converter."""
-    columns = event_columns(table)
-    fields = [columns[key].field | {"optional": False} for key in table.marked_keys]
-    name = f"{prefix}.{table.name}.Key"
-    return json_literal({"type": "struct", "fields": fields, "optional": False, "name": name})
 
 
 def _member(block: ChangeBlock, number: int) -> JsonMember:
@@ -482,7 +355,7 @@ class DebeziumWriter:
         # Code 0 is the topic of the BEGIN and END events, code n the topic of the batch's n-th
         # table. `own` are the places of the operations among all events.
         codes = np.zeros(count, np.int64)
-        codes[own] = table_numbers(batch) + 1
+        codes[own] = batch.table_numbers() + 1
         return pa.array(names, pa.string()).take(pa.array(codes))
 
     def _measure(self, block: ChangeBlock, bounds: TransactionOrdinals | None) -> MeasuredRows:

@@ -179,7 +179,7 @@ def table_layout(table: Table) -> RecordLayout:
 
 
 def placement_note(layout: RecordLayout) -> str | None:
-    """Return a warning if the column offsets in a definitions file differ from those that Defgen would write, or None."""
+    """Return a warning if a fixed-width layout has other offsets, from a definitions file, than Defgen would write, or None."""
     fault = None if layout.defined is None else find_layout_fault(layout.defined)
     if layout.defined is None or fault is None:
         return None

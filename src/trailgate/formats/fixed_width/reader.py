@@ -28,13 +28,12 @@ from trailgate.columnar.rows import first_of_each
 from trailgate.errors import DecodeError
 from trailgate.formats.fixed_width.layouts import ColumnSlot, ElementCounter, RecordLayout
 from trailgate.formats.fixed_width.options import FixedWidthOptions
+from trailgate.formats.fixed_width.units import MessageUnits, split_into_units
 from trailgate.formats.fixed_width.values import (
     BINARY,
     FieldReader,
-    MessageUnits,
     field_reader,
     keep_text,
-    split_into_units,
     text_reader,
 )
 from trailgate.messages.bad_values import errors_by_row

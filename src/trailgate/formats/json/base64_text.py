@@ -11,7 +11,7 @@ from trailgate.arrays import byte_table
 from trailgate.columnar.gather import NO_NULLS, build_binary_column
 from trailgate.columnar.kernels.words import SPARE
 from trailgate.columnar.rows import convert_valid_rows, octets, row_error, text_view
-from trailgate.formats.json import object_kernels as kernels
+from trailgate.formats.json import base64_kernels as kernels
 
 _ALPHABET: Final = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 _DIGITS: Final = byte_table({code: value for value, code in enumerate(_ALPHABET)}, kernels.INVALID)

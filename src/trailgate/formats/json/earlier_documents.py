@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 
 from trailgate.arrays import Longs
-from trailgate.formats.json.documents import JsonScanner
+from trailgate.formats.json.scanner import JsonScanner
 from trailgate.messages.messages import MessageBatch
 from trailgate.messages.parser import EarlierRecords
 from trailgate.messages.records import BadMessagesError

@@ -14,21 +14,23 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask, Octets, Offsets
 from trailgate.columnar.digits import to_hex
 from trailgate.columnar.rows import row_error
 from trailgate.errors import DecodeError, did_you_mean
 from trailgate.formats.json.base64_text import from_base64
-from trailgate.formats.json.documents import CONTAINERS, KINDS, JsonNodes, JsonRecords
-from trailgate.formats.json.object_kernels import (
+from trailgate.formats.json.node_kernels import (
     NO_NODE,
     PASSED_OVER,
     UNKNOWN,
     MemberCells,
     place_members,
 )
-from trailgate.formats.json.scan_kernels import NULL, OBJECT
+from trailgate.formats.json.records import JsonRecords
+from trailgate.formats.json.scanner import CONTAINERS, JsonNodes
+from trailgate.formats.json.scanner_kernels import KINDS, NULL, OBJECT
 from trailgate.messages.bad_values import find_errors
 from trailgate.messages.error_columns import ErrorColumns
 from trailgate.messages.records import MessageRecordGroup
@@ -90,6 +92,27 @@ class JsonValues:
             error = row_error(problem, self.strings, int(odd[0]), hint)
             error.alike = odd[self.kinds[odd] == kind].tolist()
             raise error
+
+    def decode_by_type(
+        self, others: pa.Array, decoders: Mapping[int, Callable[[JsonValues], pa.Array]]
+    ) -> pa.Array:
+        """Decode each JSON value with the decoder for its JSON type.
+
+        For values of other types, the result is taken from `others`.
+        """
+        kinds, result = self.kinds, others
+        for kind, decode in decoders.items():
+            of_kind = kinds == kind
+            if not of_kind.any():
+                continue
+            strings = self.strings
+            if not of_kind.all():
+                # Hide the values of other types from the decoder, which would refuse them: a null
+                # stays null.
+                strings = pc.if_else(pa.array(of_kind), strings, pa.scalar(None, pa.string()))
+            made = decode(JsonValues(self.nodes, strings, self.cells, self.nested))
+            result = made if of_kind.all() else pc.if_else(pa.array(of_kind), made, result)
+        return result
 
 
 class ConvertedJson(NamedTuple):
@@ -282,7 +305,7 @@ class JsonImages(MessageRecordGroup[JsonRecords]):
 
 
 def converter_for(column: Column, binary: str) -> ConvertValues:
-    """Return the function that converts the JSON members of a column to its type.
+    """Return the function that converts the members of JSON images for a column to its type.
 
     `binary` is the notation of bytes: "hex", "base64", or "" if it is unknown, in which case bytes
     are an error. Numbers and booleans are converted from their JSON text, such as `1.50` or `true`.

@@ -19,10 +19,11 @@ from typing import Final
 import pyarrow as pa
 
 from trailgate.arrays import Longs
-from trailgate.formats.json.documents import JsonRecords, JsonScanner, document_records, text_maps
 from trailgate.formats.json.earlier_documents import documents_before
 from trailgate.formats.json.images import ConvertValues, JsonImages, converter_for
 from trailgate.formats.json.options import FLAT_MODEL, ROW_MODEL, JsonOptions
+from trailgate.formats.json.records import JsonRecords, document_records, text_maps
+from trailgate.formats.json.scanner import JsonScanner
 from trailgate.messages.messages import MessageBatch
 from trailgate.messages.parser import EarlierRecords, MessageFormat
 from trailgate.messages.problems import MessageErrors

@@ -46,7 +46,7 @@ def first_unusual(
 def trim_ids(
     data: Octets, offsets: Offsets, ids: Octets, id_offsets: Offsets, point: int, ends: Longs
 ) -> None:
-    """Write to `ends` where each CSN ends without its suffix: a point and the row's transaction id.
+    """Write to `ends` where the CSN of each row of a delimited publication ends without its suffix: a point and the row's transaction id.
 
     A string without this suffix ends at its own end. `point` is the byte of the point. Example: the
     CSN "0A1.tx7" with the id "tx7" ends after "0A1".

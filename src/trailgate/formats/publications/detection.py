@@ -1,19 +1,11 @@
-"""Detect whether event publications are delimited or XML, and skip MQ's header before a message.
+"""Detect whether event publications are delimited or XML.
 
 The first byte decides, in ASCII and in EBCDIC: a digit begins a delimited record, `<` an XML
-document.
-
-The header is an MQRFH2 (event publishing §1: message format J). Its layout is defined by WebSphere
-MQ: `RFH `, version, length of the structure, encoding and coded character set of the following
-data, format, flags, and the character set of names and values. Integers may be in either byte
-order.
+document. MQ's header before a message is skipped (`mq_headers.py`).
 """
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Iterator
-from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -21,17 +13,10 @@ import numpy as np
 from trailgate.arrays import Longs, Mask, Octets, byte_table
 from trailgate.columnar.rows import octets
 from trailgate.errors import DecodeError, TrailgateError, Where
+from trailgate.formats.publications.mq_headers import skip_headers
 from trailgate.messages.encoding_checks import encoding_error
-from trailgate.messages.error_columns import ErrorColumns
 from trailgate.messages.messages import MessageBatch
-from trailgate.messages.problems import MessageErrors
 from trailgate.messages.records import BadMessagesError
-
-STRUCTURE_IDS: Final = (b"RFH ", "RFH ".encode("cp037"))
-_FIXED: Final = 36  # bytes of a version 2 header before its names and values
-_VERSION: Final = 2
-_LENGTH_AT, _SET_AT = 8, 16
-
 
 DELIMITED: Final = "delimited"
 XML: Final = "xml"
@@ -50,46 +35,7 @@ _MARKS: Final = (0xFE, 0xFF)  # first bytes of the byte order marks of UTF-16
 _WIDE: Final = "<".encode("utf-16-be")  # UTF-16 without a byte order mark
 # Bytes of a message that an error shows: enough for the beginning of an element or of a record.
 _SHOWN: Final = 24
-_EMPTY: Final = "A publication has a record or an XML document. Was its body lost on the way?"
 _HINT: Final = "Publications are delimited (MESSAGE_FORMAT D) or XML (X, J); compact messages (C) are only for Q Apply"
-
-
-def without_headers(body: bytes) -> tuple[int, int | None]:
-    """Skip the MQRFH2 headers before an event publication.
-
-    Return the offset of the message's data, and their character set (CCSID) or None if no header
-    states it.
-
-    Raises DecodeError if a header is incomplete.
-    """
-    at, character_set = 0, None
-    # Headers may be chained; the last valid character set counts.
-    while body[at : at + 4] in STRUCTURE_IDS:
-        order = _byte_order(body, at)
-        if order is None:
-            raise _broken("the version of the MQRFH2 header is not 2", body, at)
-        length, own_set = (
-            struct.unpack_from(f"{order}i", body, at + place)[0] for place in (_LENGTH_AT, _SET_AT)
-        )
-        if length < _FIXED or at + length > len(body):
-            raise _broken(f"the MQRFH2 header has a length of {length} bytes", body, at)
-        character_set = own_set if own_set > 0 else character_set
-        at += length
-    return at, character_set
-
-
-def _byte_order(body: bytes, at: int) -> str | None:
-    if at + _FIXED > len(body):
-        return None
-    for order in ">", "<":
-        if struct.unpack_from(f"{order}i", body, at + 4)[0] == _VERSION:
-            return order
-    return None
-
-
-def _broken(problem: str, body: bytes, at: int) -> DecodeError:
-    where = Where(offset=at, raw=body[at : at + _FIXED])
-    return DecodeError(problem, where=where, hint="Is the message cut off?")
 
 
 def detect_format(messages: MessageBatch) -> tuple[MessageBatch, str]:
@@ -98,7 +44,7 @@ def detect_format(messages: MessageBatch) -> tuple[MessageBatch, str]:
     Raises BadMessagesError for messages in a different format.
     """
     data = octets(messages.data)
-    messages = _without_rfh(messages, data).without_marks()
+    messages = skip_headers(messages, data).without_marks()
     filled = np.flatnonzero(messages.ends > messages.starts)
     codes = _codes(data, messages, filled)
     known = codes[codes < len(_KINDS)]
@@ -113,16 +59,6 @@ def detect_format(messages: MessageBatch) -> tuple[MessageBatch, str]:
             }
         )
     return messages, _KINDS[kind]
-
-
-def refuse_empty(messages: MessageBatch) -> None:
-    """Raise BadMessagesError for empty publications, which no publisher sends (decision 0149)."""
-    marked = messages.without_marks()
-    empty = np.flatnonzero(marked.starts == marked.ends)
-    if len(empty):
-        errors = MessageErrors()
-        errors.add(empty, ErrorColumns.of(len(empty), "the message is empty", _EMPTY, offset=0))
-        raise BadMessagesError(errors)
 
 
 def looks_delimited(messages: MessageBatch) -> bool:
@@ -181,30 +117,3 @@ def _error(
 
 def _article(kind: str) -> str:
     return f"an {kind.upper()}" if kind == XML else f"a {kind}"
-
-
-def _without_rfh(messages: MessageBatch, data: Octets) -> MessageBatch:
-    """Skip the MQRFH2 headers of publications in format J (IBMQREP_SENDQUEUES, MESSAGE_FORMAT)."""
-    first = data[messages.starts[messages.ends > messages.starts]]
-    if not np.isin(first, [name[0] for name in STRUCTURE_IDS]).any():
-        return messages
-    starts, errors = messages.starts.copy(), dict(_headers(messages, data))
-    bad = {at: length for at, length in errors.items() if isinstance(length, TrailgateError)}
-    if bad:
-        raise BadMessagesError(bad)
-    for at, length in errors.items():
-        assert isinstance(length, int)
-        starts[at] += length
-    return replace(messages, starts=starts)
-
-
-def _headers(messages: MessageBatch, data: Octets) -> Iterator[tuple[int, int | TrailgateError]]:
-    """Yield the number of each publication with MQRFH2 headers, and their total length or an error."""
-    bounds = zip(messages.starts.tolist(), messages.ends.tolist(), strict=True)
-    for at, (begin, end) in enumerate(bounds):
-        if data[begin : begin + 4].tobytes() not in STRUCTURE_IDS:
-            continue
-        try:
-            yield at, without_headers(data[begin:end].tobytes())[0]
-        except DecodeError as error:
-            yield at, error

@@ -127,10 +127,9 @@ def parse_delimiter(text: str, page: CodePage) -> bytes:
 
 
 def is_byte_safe(page: CodePage) -> bool:
-    """Return whether a delimiter's byte is never part of another character in a code page.
+    """Return whether publications in a code page can be split before they are decoded: a delimiter's byte is never part of another character.
 
-    This is true for single-byte pages and UTF-8, so that messages can be split before they are
-    decoded.
+    This is true for single-byte pages and UTF-8.
     """
     return page.name == "utf-8" or isinstance(page, SingleBytePage)
 
@@ -150,7 +149,7 @@ def _bytes(character: str, page: CodePage) -> bytes:
     return raw
 
 
-def engine_options(delimiters: Delimiters, metadata: Mapping[str, Any]) -> DelimitedOptions:
+def _engine_options(delimiters: Delimiters, metadata: Mapping[str, Any]) -> DelimitedOptions:
     """Return the options with which the delimited engine (``formats/delimited``) reads publications.
 
     `metadata` are the fields of `MetadataOptions`: the sources of transaction ids, times, and so
@@ -197,6 +196,14 @@ class EventPublishingOptions(MetadataOptions):
     def with_tables(self, definitions: Definitions) -> EventPublishingOptions:
         """Return the options of publications with the tables that were inferred."""
         return replace(self, definitions=definitions, infers=False)
+
+    @property
+    def xml_page(self) -> str | None:
+        """The code page that the properties define for all XML publications.
+
+        It is None for UTF-8, the default: then the encoding that each document declares is used.
+        """
+        return None if self.codepage == UTF_8 else self.codepage
 
     @property
     def by_id(self) -> bool:
@@ -262,7 +269,7 @@ def event_publishing_options(
         take_flagged=read.text("takeflagged").casefold() == "true",
         content=read.text("content").casefold(),
         decimal_point=_point(read, delimiters.decimalpoint, page),
-        delimited=engine_options(delimiters, common),
+        delimited=_engine_options(delimiters, common),
         infers=infers,
     )
 

@@ -28,17 +28,17 @@ from trailgate.formats.publications.detection import (
     detect_format,
     looks_delimited,
     mask_delimited,
-    refuse_empty,
 )
 from trailgate.formats.publications.options import HEADER, EventPublishingOptions
-from trailgate.formats.publications.xml_envelopes import as_utf8
+from trailgate.formats.publications.xml_encodings import as_utf8
 from trailgate.formats.publications.xml_large_objects import (
     count_complete,
     keeps_waiting,
     transaction_of_bad,
 )
-from trailgate.formats.publications.xml_reader import XmlPublications, page_of
+from trailgate.formats.publications.xml_reader import XmlPublications
 from trailgate.formats.publications.xml_schemas import described_tables
+from trailgate.messages.error_columns import ErrorColumns
 from trailgate.messages.inference import merge_descriptions, read_good_messages
 from trailgate.messages.messages import CompleteMessages, MessageBatch
 from trailgate.messages.parser import MessageFormat
@@ -56,6 +56,7 @@ READERS: Final[Mapping[str, Callable[[EventPublishingOptions], MessageFormat[Any
 
 TEXT: Final = 64  # the type code of text of varying length
 MOST: Final = 4000  # the length of an inferred column
+_EMPTY: Final = "A publication has a record or an XML document. Was its body lost on the way?"
 _HINT: Final = "Without definitions, columns are numbered: set event_publishing.sourcedefs"
 
 
@@ -159,7 +160,7 @@ class EventPublishingFormat(MessageFormat[MessageRecords]):
         while not looks_delimited(messages):
             try:
                 _, kind = detect_format(messages)
-                return as_utf8(messages, page_of(self.options)) if kind == XML else None
+                return as_utf8(messages, self.options.xml_page) if kind == XML else None
             except BadMessagesError as bad:  # the parser reports these
                 ends = messages.ends.copy()
                 ends[bad.messages] = messages.starts[bad.messages]
@@ -182,7 +183,7 @@ class PublicationTableInference:
 
     def __init__(self, options: EventPublishingOptions) -> None:
         self._format = EventPublishingFormat(options)
-        self._page = page_of(options)
+        self._page = options.xml_page
         self._columns: dict[str, int] = {}
         self._described: dict[str, Table] = {}
 
@@ -232,3 +233,13 @@ class PublicationTableInference:
                 for name, columns in sorted(self._columns.items())
             )
         )
+
+
+def refuse_empty(messages: MessageBatch) -> None:
+    """Raise BadMessagesError for empty publications, which no publisher sends (decision 0149)."""
+    marked = messages.without_marks()
+    empty = np.flatnonzero(marked.starts == marked.ends)
+    if len(empty):
+        errors = MessageErrors()
+        errors.add(empty, ErrorColumns.of(len(empty), "the message is empty", _EMPTY, offset=0))
+        raise BadMessagesError(errors)

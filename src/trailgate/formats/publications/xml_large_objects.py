@@ -23,8 +23,8 @@ import numpy as np
 from trailgate.arrays import Longs, Mask, Octets
 from trailgate.columnar.rows import octets
 from trailgate.errors import TrailgateError
+from trailgate.formats.publications.xml_cell_kernels import ImageSpans, has_set_attribute
 from trailgate.formats.publications.xml_envelopes import Envelopes, add_errors, whole_numbers
-from trailgate.formats.publications.xml_kernels import ImageSpans, has_set_attribute
 from trailgate.formats.publications.xml_rows import RowCells
 from trailgate.formats.publications.xml_vocabulary import (
     KINDS,
@@ -35,7 +35,7 @@ from trailgate.formats.publications.xml_vocabulary import (
     TYPES,
 )
 from trailgate.formats.xml.kernels.cells import MISSING
-from trailgate.formats.xml.kernels.names import SPARE
+from trailgate.formats.xml.kernels.tables import SPARE
 from trailgate.messages.messages import CompleteMessages, MessageBatch
 from trailgate.messages.problems import Lookahead
 from trailgate.model.changes import DELETE
@@ -397,7 +397,7 @@ def _commit(written: bytes) -> str | None:
 
 
 def keeps_waiting(messages: MessageBatch) -> bool:
-    """Return whether none of the XML publications (in UTF-8) contains rows.
+    """Return whether XML publications (in UTF-8) have no rows, but for example parts of large objects.
 
     All of them must then wait for later messages.
     """

@@ -8,31 +8,33 @@ envelopes, rows and columns. This module checks the matches and assembles the re
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Final
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Octets
 from trailgate.errors import DecodeError, TrailgateError, Where, did_you_mean
-from trailgate.formats.publications.options import UTF_8, EventPublishingOptions
+from trailgate.formats.publications.options import EventPublishingOptions
+from trailgate.formats.publications.xml_cell_kernels import booleans
+from trailgate.formats.publications.xml_encodings import as_utf8
 from trailgate.formats.publications.xml_envelopes import (
     Envelopes,
     RecordValueSpans,
-    as_utf8,
     read_envelopes,
     whole_numbers,
 )
-from trailgate.formats.publications.xml_kernels import booleans
 from trailgate.formats.publications.xml_large_objects import LargeObjectRows, add_large_objects
 from trailgate.formats.publications.xml_rows import (
     RowCells,
     XmlPublicationGroup,
     XmlPublicationRecords,
-    cell_converter,
     read_cells,
 )
-from trailgate.formats.publications.xml_schemas import ControlMessages, control_warnings
+from trailgate.formats.publications.xml_schemas import ControlMessages
 from trailgate.formats.publications.xml_vocabulary import OF_ROWS, OPERATIONS, RULES
-from trailgate.formats.xml.documents import XmlLimits
+from trailgate.formats.xml.faults import XmlLimits
 from trailgate.formats.xml.images import SIDES, CellImages
 from trailgate.formats.xml.matches import RuleMatches
 from trailgate.formats.xml.reader import RuleReader
@@ -42,7 +44,13 @@ from trailgate.messages.problems import MessageErrors
 from trailgate.messages.properties import Lookup
 from trailgate.messages.records import BadMessagesError
 from trailgate.model.changes import Image
-from trailgate.model.tables import Table
+from trailgate.model.tables import Column, Table
+from trailgate.model.types import TypeFamily
+from trailgate.model.values import Convert, parser_for
+
+# Types whose parsers do not accept surrounding blanks, which XML schemas allow.
+_COLLAPSED: Final = (TypeFamily.BYTES, TypeFamily.FLOAT)
+_BLANKS: Final = " \t\r\n"
 
 
 class _Found:
@@ -204,7 +212,7 @@ class XmlPublications(MessageFormat[XmlPublicationRecords]):
 
     def __init__(self, options: EventPublishingOptions) -> None:
         limits = XmlLimits(settable=False)
-        self._page = page_of(options)
+        self._page = options.xml_page
         self._words = Lookup(
             tuple((letter, word.decode()) for word, letter in options.optype_values.items())
         )
@@ -245,12 +253,19 @@ class XmlPublications(MessageFormat[XmlPublicationRecords]):
 
     def warnings(self, notes: frozenset[str]) -> frozenset[str]:
         """Combine the notes of all XML publications into the warnings that a run prints at its end."""
-        return control_warnings(notes)
+        return self._controls.warnings(notes)
 
 
-def page_of(options: EventPublishingOptions) -> str | None:
-    """Return the code page that the properties define for all XML documents.
+def cell_converter(column: Column) -> Convert:
+    """Return the function that converts the strings of an XML publication's column to values.
 
-    Returns None for UTF-8, the default: then the encoding that each document declares is used.
+    Event publishing §3 defines their lexical forms.
     """
-    return None if options.codepage == UTF_8 else options.codepage
+    parse = parser_for(column)
+    if column.family not in _COLLAPSED:
+        return parse
+
+    def collapse(values: pa.Array) -> pa.Array:
+        return parse(pc.utf8_trim(values, _BLANKS))
+
+    return collapse

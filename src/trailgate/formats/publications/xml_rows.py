@@ -20,7 +20,7 @@ from trailgate.arrays import Longs, Mask, Octets
 from trailgate.columnar.gather import take_text
 from trailgate.columnar.rows import octets
 from trailgate.errors import did_you_mean
-from trailgate.formats.publications import xml_kernels as kernels
+from trailgate.formats.publications import xml_cell_kernels as kernels
 from trailgate.formats.publications.options import (
     AUTHORIZATION,
     IDENTIFIER,
@@ -31,8 +31,8 @@ from trailgate.formats.publications.options import (
     TIME,
     TRANSACTION,
 )
+from trailgate.formats.publications.xml_cell_kernels import ImageSpans, place_in_columns
 from trailgate.formats.publications.xml_envelopes import Envelopes, RecordValueSpans
-from trailgate.formats.publications.xml_kernels import ImageSpans, place_in_columns
 from trailgate.formats.publications.xml_vocabulary import (
     AFTER,
     BEFORE,
@@ -41,14 +41,11 @@ from trailgate.formats.publications.xml_vocabulary import (
     TYPE_OF,
     TYPES,
 )
-from trailgate.formats.xml.images import CellGroup, PlacedCells, columns_by_name
+from trailgate.formats.xml.images import CellGroup, PlacedCells
 from trailgate.formats.xml.kernels.cells import MISSING
 from trailgate.formats.xml.matches import MatchRecords, cell_bounds
 from trailgate.formats.xml.records import element_bytes
 from trailgate.messages.records import MessageRecords
-from trailgate.model.tables import Column
-from trailgate.model.types import TypeFamily
-from trailgate.model.values import Convert, parser_for
 
 _TYPE_NAMES: Final = tuple(row.name for row in TYPES)
 _WORD: Final = octets(COLUMN.encode())
@@ -87,9 +84,6 @@ _OF_ROWS: Final = MappingProxyType({OWNER: "schema", NAME_OF_TABLE: "table"})
 _OF_ENVELOPES: Final = MappingProxyType(
     {TRANSACTION: "commit", IDENTIFIER: "commit", TIME: "time", AUTHORIZATION: "owner"}
 )
-_BLANKS: Final = " \t\r\n"
-# Types whose parsers do not accept surrounding blanks, which XML schemas allow.
-_COLLAPSED: Final = (TypeFamily.BYTES, TypeFamily.FLOAT)
 
 
 @dataclass(frozen=True)
@@ -262,7 +256,7 @@ class XmlPublicationGroup(CellGroup[XmlPublicationRecords]):
         cells, size = self.records.cells, len(self.rows) * len(self.table.columns)
         total = (sides[1] - sides[0]) * size
         spans = PlacedCells(np.zeros(total, np.int32), np.full(total, MISSING, np.int32))
-        known = columns_by_name(self.table)
+        known = self.table.column_indexes()
         columns = np.array([known.get(word.casefold(), -1) for word in cells.words], np.int64)
         refused = 0
         # Each image fills its own part of the arrays, `size` elements long.
@@ -289,18 +283,3 @@ class XmlPublicationGroup(CellGroup[XmlPublicationRecords]):
                     self.refuse_rows(np.array([at]), f"column {name} is found twice", None)
                 if cells.before.lengths[cell] != MISSING or cells.after.lengths[cell] != MISSING:
                     seen.add(column)
-
-
-def cell_converter(column: Column) -> Convert:
-    """Return the function that converts the strings of an XML publication's column to values.
-
-    Event publishing §3 defines their lexical forms.
-    """
-    parse = parser_for(column)
-    if column.family not in _COLLAPSED:
-        return parse
-
-    def collapse(values: pa.Array) -> pa.Array:
-        return parse(pc.utf8_trim(values, _BLANKS))
-
-    return collapse

@@ -17,7 +17,8 @@ import numpy as np
 from trailgate.definitions.defgen_layout import complete_table
 from trailgate.errors import DecodeError, TrailgateError, Where
 from trailgate.formats.publications.detection import XML, detect_format
-from trailgate.formats.publications.xml_envelopes import Envelopes, as_utf8
+from trailgate.formats.publications.xml_encodings import as_utf8
+from trailgate.formats.publications.xml_envelopes import Envelopes
 from trailgate.formats.publications.xml_vocabulary import (
     ADDED_COLUMN,
     COLUMN,
@@ -27,9 +28,10 @@ from trailgate.formats.publications.xml_vocabulary import (
     ERROR,
     HEARTBEAT,
     LOADED,
-    escape,
+    escape_attribute,
 )
-from trailgate.formats.xml.documents import XmlElement, XmlLimits, parse_document
+from trailgate.formats.xml.documents import XmlElement, parse_document
+from trailgate.formats.xml.faults import XmlLimits
 from trailgate.messages.messages import MessageBatch
 from trailgate.messages.records import BadMessagesError
 from trailgate.model.table_patterns import join_owner
@@ -224,7 +226,7 @@ def key_differences(table: Table, described: Iterable[Column]) -> tuple[str, ...
 
 
 def publication_type(column: Column) -> str:
-    """Return the name of the XML publication element for a column's type (event publishing §3)."""
+    """Return the type that a schema message of XML publications states for a column, which is also the element of its values (event publishing §3)."""
     return _OF_FAMILIES[column.family](column)
 
 
@@ -283,7 +285,9 @@ def _schema_column(column: Column) -> bytes:
         given["len"] = str(column.external_length // 2)
     else:
         given["len"] = str(column.external_length)
-    written = "".join(f' {name}="{escape(value).decode()}"' for name, value in given.items())
+    written = "".join(
+        f' {name}="{escape_attribute(value).decode()}"' for name, value in given.items()
+    )
     return f"<{COLUMN}{written}/>".encode()
 
 
@@ -378,28 +382,28 @@ class ControlMessages:
         for difference in key_differences(defined, described.columns):
             yield f"{kind} of {defined.name}: {difference}; the definition is used: {place}"
 
+    @staticmethod
+    def warnings(notes: Iterable[str]) -> frozenset[str]:
+        """Combine the notes on control messages of XML publications into warnings.
+
+        Heartbeats are counted together.
+        """
+        texts, count, last = set(), 0, ""
+        for note in notes:
+            if not note.startswith(_BEATS):
+                texts.add(note)
+                continue
+            *_, number, commit = note.split("\0")
+            count, last = count + int(number), max(last, commit)
+        if count:
+            until = f", the last one of commits up to {last}" if last else ""
+            texts.add(f"heartbeats in the messages: {count}{until}")
+        return frozenset(texts)
+
 
 def _place(messages: MessageBatch, number: int) -> str:
     source, offset = messages.place(number)
     return f"{source}, byte {offset}"
-
-
-def control_warnings(notes: Iterable[str]) -> frozenset[str]:
-    """Combine the notes on control messages of XML publications into warnings.
-
-    Heartbeats are counted together.
-    """
-    texts, count, last = set(), 0, ""
-    for note in notes:
-        if not note.startswith(_BEATS):
-            texts.add(note)
-            continue
-        *_, number, commit = note.split("\0")
-        count, last = count + int(number), max(last, commit)
-    if count:
-        until = f", the last one of commits up to {last}" if last else ""
-        texts.add(f"heartbeats in the messages: {count}{until}")
-    return frozenset(texts)
 
 
 def described_tables(messages: MessageBatch, page: str | None) -> Iterator[Table]:

@@ -144,7 +144,7 @@ _COLUMN: Final[Mapping[str, str | RulePath]] = {
     "after.more": f"./*/{AFTER}[2]",
 }  # fmt: skip
 
-# The values of a cell, in the order of the constants in `xml_kernels.py`.
+# The values of a cell, in the order of the constants in `xml_cell_kernels.py`.
 CELL_VALUES: Final = tuple(_COLUMN)
 
 
@@ -174,6 +174,6 @@ _OF_OPERATIONS: Final = _rule(
 RULES: Final = (_rule(0, ROOT, RuleType.TRANSACTION, match=f"/{ROOT}/*", below=(_OF_OPERATIONS,)),)
 
 
-def escape(text: str) -> bytes:
-    """Escape a string for an attribute of a publication's XML."""
+def escape_attribute(text: str) -> bytes:
+    """Write a string as the value of an attribute of XML publications, with their references (`REFERENCES`)."""
     return text.translate({code: f"&#{code};" for code in range(32)} | {**REFERENCES}).encode()

@@ -25,7 +25,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from trailgate.arrays import Longs, Offsets
-from trailgate.formats.xml.kernels.names import (
+from trailgate.formats.xml.kernels.tables import (
     ACTION,
     ANCHORS,
     BY_ATTRIBUTE,
@@ -145,7 +145,7 @@ class AnchoredValue:
 class Automaton:
     """The XML rules, compiled to tables that the scanner's loop reads.
 
-    `formats/xml/kernels/names.py` describes the columns of each table.
+    `formats/xml/kernels/tables.py` describes the columns of each table.
 
     For each record type, `slots` maps properties to fields, and `widths` is the number of fields.
     `letters` is the number of element names per namespace, and `spaces` are the namespaces in the

@@ -15,8 +15,8 @@ from typing import Final
 import numpy as np
 
 from trailgate.errors import nearest_name
-from trailgate.formats.xml.documents import XmlDocument, XmlElement, names_in, parse_document
-from trailgate.formats.xml.kernels.cells import mark_rules
+from trailgate.formats.xml.documents import XmlDocument, XmlElement, parse_document
+from trailgate.formats.xml.kernels.match_records import mark_rules
 from trailgate.formats.xml.matches import AGAIN, PATHS, RuleMatches
 from trailgate.formats.xml.matching import PathMatcher, RuleMatch, RuleMatcher
 from trailgate.formats.xml.options import XmlOptions
@@ -191,7 +191,7 @@ def explain_message(options: XmlOptions, body: bytes) -> Explanation:
     document = parse_document(body, options.limits, options.encoding)
     matches = RuleMatcher(options.rules, PathMatcher(options.namespaces)).matches(document)
     seen = {match.rule.number for match in _all(matches)}
-    names = names_in(document.top)
+    names = document.top.names()
     missed = [rule for rule in _reached_rules(options.rules, seen) if rule.number not in seen]
     return Explanation(
         tuple(_explain(match, document) for match in matches),

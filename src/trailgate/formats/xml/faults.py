@@ -1,12 +1,14 @@
-"""Find the errors of many malformed XML messages at once.
+"""The errors of XML messages: their texts and hints, and the errors of many malformed messages at once.
 
-A compiled loop finds the fault that expat would report. Messages for which the loop cannot
-determine it are parsed one by one.
+A compiled loop finds the fault that expat would report (`syntax_errors`). Messages for which the
+loop cannot determine it are parsed one by one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Final
 from xml.parsers import expat
 
@@ -18,12 +20,7 @@ from trailgate.arrays import Longs, Mask, Octets
 from trailgate.columnar.gather import gather
 from trailgate.columnar.rows import octets
 from trailgate.columnar.templates import PieceForm, RowPiece, write_texts
-from trailgate.formats.xml.documents import (
-    SHOWN_AROUND,
-    SYNTAX_HINTS,
-    XmlLimits,
-    with_surroundings,
-)
+from trailgate.errors import DecodeError, Where
 from trailgate.formats.xml.encodings import DECLARED, HEAD, is_utf8_declaration
 from trailgate.formats.xml.kernels import expat_faults as kernels
 from trailgate.messages.encoding_checks import are_utf8
@@ -36,6 +33,105 @@ _PREFIXES: Final = 32  # declared prefixes, as above
 _TEXTS: Final[Mapping[int, str]] = {
     code: expat.ErrorString(code) for code in range(1, kernels.BAD_REFERENCE + 1)
 }
+SHOWN_AROUND: Final = 30  # characters shown on either side of a fault
+_CUT_SHORT: Final = "Is the message cut short?"
+# What to try about a syntax fault, by expat's name for it.
+SYNTAX_HINTS: Final[Mapping[int, str]] = MappingProxyType(
+    {
+        expat.errors.codes[text]: hint
+        for text, hint in (
+            (expat.errors.XML_ERROR_NO_ELEMENTS, "Is the message empty or cut short?"),
+            (expat.errors.XML_ERROR_UNCLOSED_TOKEN, _CUT_SHORT),
+            (expat.errors.XML_ERROR_PARTIAL_CHAR, _CUT_SHORT),
+            (
+                expat.errors.XML_ERROR_JUNK_AFTER_DOC_ELEMENT,
+                "A message is one element; is it several messages, one per line (--message-per line)?",
+            ),
+            (
+                expat.errors.XML_ERROR_INVALID_TOKEN,
+                "In text & is written &amp; and < is &lt;, values of attributes are quoted, and control characters are not allowed",
+            ),
+            (
+                expat.errors.XML_ERROR_TAG_MISMATCH,
+                "The innermost open element has another name than this end tag",
+            ),
+            (
+                expat.errors.XML_ERROR_UNDEFINED_ENTITY,
+                "Defined are &lt; &gt; &amp; &quot; &apos; and numbers such as &#233;",
+            ),
+            (
+                expat.errors.XML_ERROR_UNBOUND_PREFIX,
+                "The element or one around it has to declare the prefix: xmlns:PREFIX",
+            ),
+        )
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class XmlLimits:
+    """Limits on XML documents: the depth of elements, and the attributes of one element.
+
+    `settable` is set if properties can change them; errors then name the property.
+    """
+
+    depth: int = 256
+    attributes: int = 10_000
+    settable: bool = True
+
+    def hint(self, name: str) -> str:
+        """Return a hint that names the property `xml.*` of a limit, or ""."""
+        return f"xml.{name} sets the limit" if self.settable else ""
+
+
+def depth_problem(limits: XmlLimits) -> tuple[str, str]:
+    """Return the problem and hint for XML elements that are nested too deeply."""
+    return f"elements are nested deeper than {limits.depth}", limits.hint("maxdepth")
+
+
+def attributes_problem(limits: XmlLimits) -> tuple[str, str]:
+    """Return the problem and hint for an XML element with too many attributes."""
+    problem = f"an element has more than {limits.attributes} attributes"
+    return problem, limits.hint("maxattributes")
+
+
+def document_type_problem() -> tuple[str, str]:
+    """Return the problem and hint for an XML message with a document type."""
+    hint = "Documents with a document type are not read: it can define entities and name files"
+    return "the message has a document type (DOCTYPE)", hint
+
+
+def document_error(
+    problem: str,
+    data: bytes,
+    place: tuple[int, int, int],
+    hint: str = "",
+    *,
+    start: int = 0,
+    shift: int = 0,
+) -> DecodeError:
+    """Create an error of an XML document at `place` (line from 1, column from 0, byte), which shows the surrounding text.
+
+    `data` is the document from the byte `start` on. `shift` is the size of the byte order mark
+    before the document.
+    """
+    line, column, at = place
+    at = max(at, 0)  # expat reports -1 in an empty document
+    return DecodeError(
+        with_surroundings(problem, data, at - start),
+        where=Where(line=line, column=column + 1, offset=at + shift),
+        hint=hint,
+    )
+
+
+def with_surroundings(problem: str, data: bytes, here: int) -> str:
+    """Append the text around the byte `here` of an XML document to a problem: `..., at '<a><b>'`."""
+    # The start of the fault's line.
+    begin = max(data.rfind(b"\n", 0, here), data.rfind(b"\r", 0, here)) + 1
+    before = data[max(begin, here - 4 * SHOWN_AROUND) : here].decode(errors="ignore")
+    rest = data[here : here + 4 * SHOWN_AROUND].split(b"\n", 1)[0].decode(errors="ignore")
+    around = (before[-SHOWN_AROUND:] + rest[:SHOWN_AROUND]).strip()
+    return f"{problem}, at {around!r}" if around else problem
 
 
 def syntax_errors(

@@ -18,7 +18,7 @@ from trailgate.columnar.gather import measure_error
 from trailgate.columnar.kernels.words import SPARE
 from trailgate.errors import DecodeError, did_you_mean
 from trailgate.formats.xml.kernels import cells as kernels
-from trailgate.formats.xml.kernels.names import ABSENT_CELL
+from trailgate.formats.xml.kernels.tables import ABSENT_CELL
 from trailgate.formats.xml.matches import MatchRecords, RuleMatches
 from trailgate.formats.xml.options import XmlOptions
 from trailgate.formats.xml.records import XmlRecords
@@ -40,11 +40,6 @@ _NO_WORDS: Final = np.zeros(0, np.int64)
 SIDES: Final = {INSERT: (1, 2), DELETE: (0, 1)}  # images [first, last); updates have both, (0, 2)
 _OPERATIONS: Final = {DELETE: "A delete", INSERT: "An insert"}
 _BEFORE, _AFTER = "before.", "after."
-
-
-def columns_by_name(table: Table) -> dict[str, int]:
-    """Return the index of each column of a table by its case-folded name."""
-    return {column.name.casefold(): i for i, column in enumerate(table.columns)}
 
 
 class CellColumns:
@@ -123,7 +118,7 @@ class CellColumns:
 
         Adds an error if the table does not have the column.
         """
-        known = columns_by_name(self.table)
+        known = self.table.column_indexes()
         numbers = [known.get(name.casefold(), UNNAMED) for name in found]
         column: Longs = np.array([*numbers, UNNAMED])[
             codes
@@ -366,7 +361,7 @@ class XmlImageReader:
             self._fields, self._plans = records.fields, {}
         plan = self._plans.get((table.name, kind))
         if plan is None:
-            known = columns_by_name(table)
+            known = table.column_indexes()
             rows = [_plan_images(rule, records.fields, known, kind) for rule in self._rules]
             plan = np.array(rows, np.int64).reshape(-1)
             self._plans[table.name, kind] = plan
@@ -401,7 +396,7 @@ class _XmlGroup(CellGroup[XmlRecords]):
             plan[kernels.COLUMN :: kernels.PLAN] = UNNAMED
         else:
             words, names = self.records.cell_words("name") or (_NO_WORDS, [])
-            known = columns_by_name(self.table)
+            known = self.table.column_indexes()
             columns = np.array([known.get(name.casefold(), UNNAMED) for name in names], np.int64)
         refused = kernels.place_columns(
             self.rows, self.records.cell_bounds(), found.records, found.width, plan,

@@ -16,7 +16,7 @@ import pyarrow as pa
 from trailgate.arrays import Longs, Octets, Offsets
 from trailgate.columnar.gather import gather
 from trailgate.columnar.rows import encode_distinct
-from trailgate.formats.xml.kernels.cells import word_ids
+from trailgate.formats.xml.kernels.match_records import word_ids
 from trailgate.formats.xml.name_table import MOST, NameTable
 
 _OF_OPERATIONS: Final = ("message", "around", "transaction", "start", "end")
@@ -192,7 +192,7 @@ def _concatenate(first: MatchRecords, second: MatchRecords, size: int) -> MatchR
 
 
 def cell_bounds(operation: Longs, operations: int) -> Longs:
-    """Return the bounds of XML operations' cells: operation i has `bounds[i]` to `bounds[i + 1]`.
+    """Return the bounds of each XML operation's cells among the column matches: operation i has `bounds[i]` to `bounds[i + 1]`.
 
     `operation` is each cell's operation, ascending. Example: the cells of operations 0, 0, 2 of
     three have the bounds 0, 2, 2, 3.

@@ -18,7 +18,7 @@ from typing import Final
 import numpy as np
 
 from trailgate.formats.xml.documents import XmlAttribute, XmlDocument, XmlElement
-from trailgate.formats.xml.kernels.names import EMPTY, SPARE
+from trailgate.formats.xml.kernels.tables import EMPTY, SPARE
 from trailgate.formats.xml.matches import AGAIN, PATHS, MatchRecords, RuleMatches
 from trailgate.formats.xml.rules import (
     ANY,

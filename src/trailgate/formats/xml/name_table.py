@@ -1,6 +1,6 @@
 """The table of names of the XML scanner, which grows and can be copied.
 
-`formats/xml/kernels/names.py` describes its layout.
+`formats/xml/kernels/tables.py` describes its layout.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from typing import Final
 
 import numpy as np
 
-from trailgate.formats.xml.kernels.names import (
+from trailgate.formats.xml.kernels.names import fill_table, intern_word
+from trailgate.formats.xml.kernels.tables import (
     BOUND,
     INFO,
     NAMES,
@@ -24,9 +25,7 @@ from trailgate.formats.xml.kernels.names import (
     XML_SPACE,
     XMLNS,
     NameArrays,
-    fill_table,
 )
-from trailgate.formats.xml.kernels.scan import intern_word
 
 MOST: Final = 1 << 13  # words that a table has room for
 MOST_GROWN: Final = 1 << 20  # words that a table can grow to, some 120 MB

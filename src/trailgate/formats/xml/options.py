@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from trailgate.columnar.temporal import DateFormat
-from trailgate.formats.xml.documents import XmlLimits
 from trailgate.formats.xml.encodings import DECLARED, is_known
+from trailgate.formats.xml.faults import XmlLimits
 from trailgate.formats.xml.rules import GENERATED, RulePath, RuleType, Value, XmlRule, read_rules
 from trailgate.messages.properties import (
     TIME,

@@ -19,14 +19,14 @@ from trailgate.columnar.compiling import INTERPRETED
 from trailgate.errors import DecodeError, TrailgateError
 from trailgate.formats.xml.automaton import NotForScannerError, compile_rules
 from trailgate.formats.xml.coverage import MOST_NAMES, RuleCoverage
-from trailgate.formats.xml.documents import XmlLimits, names_in, parse_document
+from trailgate.formats.xml.documents import parse_document
 from trailgate.formats.xml.encodings import (
     DECLARED,
     convert_to_utf8,
     perhaps_not_utf8,
     replace_bodies,
 )
-from trailgate.formats.xml.faults import syntax_errors
+from trailgate.formats.xml.faults import XmlLimits, syntax_errors
 from trailgate.formats.xml.images import XmlImageReader
 from trailgate.formats.xml.matches import RuleMatches, merge_matches
 from trailgate.formats.xml.matching import MatchCollector, PathMatcher, RuleMatcher
@@ -108,7 +108,7 @@ class RuleReader:
             else:
                 collector.add(number, self._matcher.matches(document), document.shift)
                 if len(names) < MOST_NAMES:
-                    names |= names_in(document.top)
+                    names |= document.top.names()
         if errors or len(faulty):
             bad = MessageErrors(errors)
             bad.add(faulty, faults)

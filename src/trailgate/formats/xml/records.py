@@ -37,7 +37,7 @@ _MARKS: Final = np.frombuffer(b"MEBW", np.uint8)  # indexed by begins * 2 + ends
 def element_bytes(
     messages: MessageBatch, message: Longs, starts: Longs, ends: Longs
 ) -> pa.BinaryArray:
-    """Return the first bytes of the XML elements in [starts, ends) of messages, for errors."""
+    """Return the first bytes of XML records' elements, [starts, ends) of their messages, for errors."""
     begins, size = messages.starts[message], messages.data.size
     # Offsets in a message that was converted to UTF-8 may lie beyond its original bytes.
     first = np.minimum(begins + starts, size)

@@ -20,10 +20,11 @@ import numpy as np
 from trailgate.arrays import Longs, Mask, Octets, Offsets, byte_mask
 from trailgate.columnar.rows import octets
 from trailgate.formats.xml.automaton import KINDS, Automaton
-from trailgate.formats.xml.documents import XmlLimits
 from trailgate.formats.xml.encodings import is_utf8_declaration
+from trailgate.formats.xml.faults import XmlLimits
 from trailgate.formats.xml.kernels.characters import find_unusual_bytes
-from trailgate.formats.xml.kernels.names import (
+from trailgate.formats.xml.kernels.scan import scan_xml
+from trailgate.formats.xml.kernels.tables import (
     ANCHORS,
     ATTRIBUTE,
     ATTRIBUTES,
@@ -60,7 +61,6 @@ from trailgate.formats.xml.kernels.names import (
     MessageArrays,
     WorkArrays,
 )
-from trailgate.formats.xml.kernels.scan import scan_xml
 from trailgate.formats.xml.matches import AGAIN, PATHS, MatchRecords, RuleMatches
 from trailgate.formats.xml.name_table import MOST, NameTable
 from trailgate.messages.encoding_checks import is_utf8
@@ -72,7 +72,7 @@ _CONTROLS: Final = byte_mask({*range(0x20)} - {0x09, 0x0A, 0x0D})
 _NO_CHARACTERS: Final = re.compile(rb"\xef\xbf[\xbe\xbf]")
 _XML_SPACE: Final = "http://www.w3.org/XML/1998/namespace"
 _XMLNS_SPACE: Final = "http://www.w3.org/2000/xmlns/"
-_FIXED: Final = ("xml", "xmlns", _XML_SPACE, _XMLNS_SPACE)  # numbered as in kernels/names.py
+_FIXED: Final = ("xml", "xmlns", _XML_SPACE, _XMLNS_SPACE)  # numbered as in kernels/tables.py
 # XML declarations to remember. The messages of a source have one or two different ones.
 _MOST_DECLARATIONS: Final = 64
 # The least sizes of the working arrays: open elements, attributes of an element, pieces of text, and
@@ -326,7 +326,7 @@ class _Scan:
 
 
 def has_forbidden(text: Octets, start: int, end: int) -> bool:
-    """Return whether bytes are not UTF-8, or have characters that XML forbids.
+    """Return whether the XML scanner must not read bytes: they are not UTF-8, or have characters that XML forbids.
 
     `SPARE` bytes must follow them.
     """

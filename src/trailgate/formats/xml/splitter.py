@@ -28,7 +28,7 @@ from trailgate.formats.xml.automaton import Automaton, NotForScannerError, compi
 from trailgate.formats.xml.documents import check_document
 from trailgate.formats.xml.encodings import DECLARATION, HEAD, utf8_of, with_last
 from trailgate.formats.xml.kernels.cutting import find_cuts
-from trailgate.formats.xml.kernels.names import (
+from trailgate.formats.xml.kernels.tables import (
     CUT,
     CUT_AT,
     CUT_DEPTH,

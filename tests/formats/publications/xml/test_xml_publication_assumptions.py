@@ -14,7 +14,8 @@ from publication_files import (
     xml_publications,
 )
 from trailgate.formats.publications.xml_schemas import parse_schema_table
-from trailgate.formats.xml.documents import XmlLimits, parse_document
+from trailgate.formats.xml.documents import parse_document
+from trailgate.formats.xml.faults import XmlLimits
 from trailgate.messages.messages import messages_from
 
 pytestmark = pytest.mark.assumed

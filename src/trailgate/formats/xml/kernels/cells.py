@@ -1,7 +1,7 @@
 """Kernels that turn the XML scanner's column records ("cells") into Arrow columns.
 
-`word_ids` numbers the column names of cells, `place_columns` assigns each cell to a column and row,
-and `measure_cells` and `copy_cells` build Arrow buffers from the spans.
+`word_ids` (in `match_records.py`) numbers the column names of cells, `place_columns` assigns each
+cell to a column and row, and `measure_cells` and `copy_cells` build Arrow buffers from the spans.
 """
 
 from __future__ import annotations
@@ -14,18 +14,12 @@ from trailgate.arrays import Longs, Mask, Octets, Offsets
 from trailgate.columnar.compiling import inner, kernel
 from trailgate.columnar.kernels.gather import MAX_INT32, OUTSIDE, TOO_MANY
 from trailgate.columnar.kernels.words import copy_value
-from trailgate.formats.xml.kernels.names import (
+from trailgate.formats.xml.kernels.tables import (
     ABSENT_CELL,
     EMPTY,
-    NAMES,
-    NO_ROOM,
     RULE,
-    NameArrays,
-    find_name,
-    insert_name,
 )
 
-NO_WORD: Final = -1
 MISSING: Final = -1  # MISSING and NULL are lengths of cells without a value
 NULL: Final = EMPTY
 
@@ -49,45 +43,6 @@ LONGEST: Final = 4
 ROWS_AT_ONCE: Final = (
     64  # the bytes of one row's cells are adjacent, so blocks of rows stay in cache
 )
-
-
-@kernel(writes=("ids", "firsts", "names"))
-def word_ids(
-    text: Octets,
-    records: Offsets,
-    width: int,
-    field: int,
-    ids: Longs,
-    firsts: Longs,
-    names: NameArrays,
-) -> int:
-    """Assign numbers to the distinct words in a field of XML match records.
-
-    Return the number of words, or `NO_ROOM`.
-
-    `ids` gets each record's word number, or `NO_WORD` if the record has none. `firsts` gets the
-    first record with each word. `NO_ROOM` is returned if there are too many words, or one is empty.
-
-    Example: the words ID, NAME, ID get the numbers 0, 1, 0, and firsts is 0, 1.
-    """
-    used = names.used
-    for row in range(len(ids)):
-        place = row * width + field
-        start, size = np.int64(records[place]), np.int64(records[place + 1])
-        if size < 0:
-            ids[row] = NO_WORD
-            continue
-        # The hash reads the first byte, so an empty word cannot be numbered.
-        if size == 0:
-            return NO_ROOM
-        number = find_name(text, start, size, names)
-        if number < 0:
-            number = insert_name(text, start, size, -1 - number, names)
-            if number < 0:
-                return NO_ROOM
-            firsts[number] = row
-        ids[row] = number
-    return used[NAMES]
 
 
 class CellNames(NamedTuple):
@@ -260,27 +215,3 @@ def copy_cells(
                 if length > 0:
                     to = begin + offsets[column * (rows + 1) + row]
                     copy_value(text, np.int64(starts[place]), length, out, to)
-
-
-@kernel(writes=("seen",))
-def mark_rules(records: Offsets, width: int, lengths: Longs, again: int, seen: Mask) -> None:
-    """Mark which XML rules matched, and which of their paths found one value or several.
-
-    `lengths` are the record fields with the lengths of the paths' values. `seen` has 1 + 2 *
-    len(lengths) elements per rule: the rule matched; each path found a value; each path found
-    several. `again` is the field with bits of repeated values, or 0.
-
-    Example: with five lengths, rule 3 begins at 3 * 11 = 33. A record of it with a value at the
-    second length marks 33 (matched) and 35 (second path).
-    """
-    paths = len(lengths)
-    for record in range(0, len(records), width):
-        place = np.int64(records[record]) * (1 + 2 * paths)
-        seen[place] = True
-        for path in range(paths):
-            if lengths[path] and records[record + lengths[path]] != ABSENT_CELL:
-                seen[place + 1 + path] = True
-        if again and records[record + again] != -1:
-            for path in range(paths):
-                if records[record + again] >> path & 1 == 0:
-                    seen[place + 1 + paths + path] = True

@@ -1,4 +1,4 @@
-"""Characters of XML 1.0: those allowed in names, first to fourth edition, and bytes that are not plain text.
+"""Characters of XML 1.0: those allowed in names, first to fourth edition, white space, and bytes that are not plain text.
 
 Expat uses the same characters in names; the fifth edition allows more.
 """
@@ -14,7 +14,7 @@ from trailgate.columnar.compiling import inner, kernel
 from trailgate.columnar.kernels.words import EVERY, control_marks64, high_marks64
 
 WINDOW: Final = 64  # bytes compared at once
-LAST: Final = 0xFFFF  # characters above are not allowed in names
+LAST_CHARACTER: Final = 0xFFFF  # characters above are not allowed in names
 CONTINUES: Final = 1
 STARTS: Final = 2
 # Ranges of characters that may begin a name (besides the colon), and of those that may only follow.
@@ -53,7 +53,7 @@ _CONTINUING: Final = (
 
 
 def _characters() -> Octets:
-    classes = np.zeros(LAST + 1, np.uint8)
+    classes = np.zeros(LAST_CHARACTER + 1, np.uint8)
     for ranges, what in ((_CONTINUING, CONTINUES), (_STARTING, STARTS)):
         for each in ranges.split():
             first, _, last = each.partition("-")
@@ -62,31 +62,6 @@ def _characters() -> Octets:
 
 
 NAME_CHARACTERS: Final = _characters()
-
-
-@inner
-def check_name(text: Octets, at: int, end: int) -> int:
-    """Check an XML name, such as `id` or `p:id`.
-
-    Return the length of its prefix, 0 without one, or -1 if it is not a name with at most one
-    colon.
-    """
-    start, colon = at, 0
-    begins = True
-    while at < end:
-        point, size = code_point(text, at)
-        if point == 0x3A:
-            if begins or colon:
-                return -1
-            colon = at - start
-            begins = True
-        # STARTS is above CONTINUES: what may begin a name may also be inside it.
-        elif point > LAST or NAME_CHARACTERS[point] < (STARTS if begins else CONTINUES):
-            return -1
-        else:
-            begins = False
-        at += size
-    return -1 if begins else colon
 
 
 @inner
@@ -123,3 +98,44 @@ def find_unusual_bytes(text: Octets, start: int, end: int) -> int:
         controls |= control_marks64(text, end - rest) & within
         high |= high_marks64(text, end - rest) & within
     return (1 if controls else 0) + (2 if high else 0)
+
+
+@inner
+def is_blank(byte: int) -> bool:
+    """Return whether a byte is XML white space."""
+    return byte == 0x20 or byte == 0x0A or byte == 0x09 or byte == 0x0D
+
+
+@inner
+def after_blanks(text: Octets, at: int, end: int) -> int:
+    """Return the offset of the first byte that is not XML white space, or `end`."""
+    while at < end and is_blank(text[at]):
+        at += 1
+    return at
+
+
+@inner
+def is_name_start(byte: int) -> bool:
+    """Return whether an ASCII byte may begin an XML name."""
+    return (byte >= 0x41 and byte <= 0x5A) or (byte >= 0x61 and byte <= 0x7A) or byte == 0x5F
+
+
+@inner
+def is_in_name(byte: int) -> bool:
+    """Return whether an ASCII byte may be in an XML name, other than a colon."""
+    return is_name_start(byte) or (byte >= 0x30 and byte <= 0x39) or byte == 0x2D or byte == 0x2E
+
+
+@inner
+def is_control(byte: int) -> bool:
+    """Return whether a byte is a control character that XML forbids."""
+    return byte < 0x20 and not is_blank(byte)
+
+
+@inner
+def digit_of(byte: int) -> int:
+    """Return the value of a hexadecimal digit of an XML character reference, or 16 if it is none."""
+    if byte >= 0x30 and byte <= 0x39:
+        return byte - 0x30
+    lower = byte | 0x20
+    return lower - 0x61 + 10 if lower >= 0x61 and lower <= 0x66 else 16

@@ -9,8 +9,11 @@ import numpy as np
 
 from trailgate.arrays import Longs, Octets
 from trailgate.columnar.compiling import inner, kernel
-from trailgate.formats.xml.kernels.choices import choose_state
-from trailgate.formats.xml.kernels.names import (
+from trailgate.formats.xml.kernels.characters import after_blanks
+from trailgate.formats.xml.kernels.names import element_letter, unbind_prefixes
+from trailgate.formats.xml.kernels.predicates import choose_state
+from trailgate.formats.xml.kernels.scan import child_number, open_frame
+from trailgate.formats.xml.kernels.tables import (
     CUT,
     CUT_AT,
     CUT_BEGUN,
@@ -34,16 +37,8 @@ from trailgate.formats.xml.kernels.names import (
     RuleArrays,
     WorkArrays,
 )
-from trailgate.formats.xml.kernels.scan import after_end_tag, open_frame, start_tag
-from trailgate.formats.xml.kernels.tags import (
-    after_blanks,
-    after_marked,
-    child_number,
-    element_letter,
-    instruction_end,
-    unbind_prefixes,
-)
-from trailgate.formats.xml.kernels.text import text_end
+from trailgate.formats.xml.kernels.tags import after_end_tag, instruction_end, start_tag
+from trailgate.formats.xml.kernels.text import after_marked, text_end
 
 
 @kernel(writes=("text", "names", "work", "now", "cuts"))

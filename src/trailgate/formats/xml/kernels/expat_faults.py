@@ -17,7 +17,14 @@ from typing import Final, NamedTuple
 
 from trailgate.arrays import Longs, Octets
 from trailgate.columnar.compiling import inner, kernel
-from trailgate.formats.xml.kernels.text import AMPERSAND, BRACKET, is_blank
+from trailgate.formats.xml.kernels.characters import (
+    digit_of,
+    is_blank,
+    is_control,
+    is_in_name,
+    is_name_start,
+)
+from trailgate.formats.xml.kernels.text import AMPERSAND, BRACKET
 
 # Expat's numbers of faults.
 FINE: Final = 0
@@ -234,7 +241,7 @@ def first_fault(
 
 @inner
 def after_known_declaration(text: Octets, start: int, end: int, declaration: Octets) -> int:
-    """Return the offset after the XML declaration, if it is the known one or there is none; otherwise -1."""
+    """Return the offset after a malformed message's XML declaration, if it is the known one or there is none; otherwise -1."""
     if text[start] >= HIGH or text[start] == 0 or text[start + 1] == 0:
         return -1
     # `<?`: an instruction before the document is left to expat, too.
@@ -249,26 +256,8 @@ def after_known_declaration(text: Octets, start: int, end: int, declaration: Oct
 
 
 @inner
-def is_name_start(byte: int) -> bool:
-    """Return whether an ASCII byte may begin an XML name."""
-    return (byte >= 0x41 and byte <= 0x5A) or (byte >= 0x61 and byte <= 0x7A) or byte == 0x5F
-
-
-@inner
-def is_in_name(byte: int) -> bool:
-    """Return whether an ASCII byte may be in an XML name, other than a colon."""
-    return is_name_start(byte) or (byte >= 0x30 and byte <= 0x39) or byte == MINUS or byte == 0x2E
-
-
-@inner
-def is_control(byte: int) -> bool:
-    """Return whether a byte is a control character that XML forbids."""
-    return byte < 0x20 and not is_blank(byte)
-
-
-@inner
 def same_bytes(text: Octets, start: int, end: int, other: int, other_end: int) -> bool:
-    """Return whether two spans of XML text have the same bytes."""
+    """Return whether two spans of a malformed XML message have the same bytes."""
     if end - start != other_end - other:
         return False
     for at in range(end - start):
@@ -365,15 +354,6 @@ def after_character(text: Octets, at: int, end: int) -> tuple[int, int]:
     if at == first or text[at] != SEMICOLON:
         return at, INVALID
     return at + 1, FINE
-
-
-@inner
-def digit_of(byte: int) -> int:
-    """Return the value of a hexadecimal digit of an XML character reference, or 16 if it is none."""
-    if byte >= 0x30 and byte <= 0x39:
-        return byte - 0x30
-    lower = byte | 0x20
-    return lower - 0x61 + 10 if lower >= 0x61 and lower <= 0x66 else 16
 
 
 @inner
@@ -499,7 +479,7 @@ def name_end(text: Octets, at: int, end: int) -> int:
 
 @inner
 def after_end_tag(text: Octets, at: int, end: int) -> tuple[int, int]:
-    """Check an XML end tag for faults, from the byte after `</`."""
+    """Find expat's fault in an XML end tag, from the byte after `</`."""
     if at >= end:
         return at, UNCLOSED
     if text[at] >= HIGH:
@@ -547,7 +527,7 @@ def after_name(text: Octets, at: int, end: int) -> tuple[int, int, int]:
 def after_start_tag(
     text: Octets, tag: int, end: int, attributes: Longs
 ) -> tuple[int, int, int, int, int]:
-    """Check an XML start tag for faults, from its `<`, which a letter follows.
+    """Find expat's fault in an XML start tag, from its `<`, which a letter follows.
 
     Return the offset after it, `FINE` or a fault, the end of its name, the number of attributes, and whether the
     element is empty.
@@ -681,14 +661,14 @@ def attributes_fault(
 
 @inner
 def is_xmlns(text: Octets, at: int) -> bool:
-    """Return whether a name or prefix of five bytes is `xmlns`."""
+    """Return whether a name or prefix of five bytes in a malformed XML message is `xmlns`."""
     first = text[at] == 0x78 and text[at + 1] == 0x6D and text[at + 2] == 0x6C
     return first and text[at + 3] == 0x6E and text[at + 4] == 0x73
 
 
 @inner
 def is_declared(text: Octets, start: int, end: int, prefixes: Longs, count: int) -> bool:
-    """Return whether an XML prefix is `xml` or one of the `count` declared ones in `prefixes`."""
+    """Return whether a prefix in a malformed XML message is `xml` or one of the `count` declared ones in `prefixes`."""
     if end - start == 3 and text[start] == 0x78 and text[start + 1] == 0x6D:
         return text[start + 2] == 0x6C
     for each in range(count):
@@ -700,7 +680,7 @@ def is_declared(text: Octets, start: int, end: int, prefixes: Longs, count: int)
 
 @inner
 def declare_prefix(text: Octets, row: int, depth: int, room: FaultRoom, prefixes: int) -> int:
-    """Add the prefix that an xmlns attribute declares, if it has one.
+    """Add the prefix that an xmlns attribute of a malformed XML message declares, if it has one.
 
     Return the number of prefixes, or `UNKNOWN`.
     """

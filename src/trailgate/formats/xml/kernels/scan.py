@@ -1,9 +1,9 @@
 """The XML scanner: one pass over a batch of messages that checks them and finds the values that the rules name.
 
 The scanner is a finite automaton: each element name moves it to a state, and states have actions
-(`records.py`) that store spans of values. Values are copied only if they have references, line ends
-or several pieces. A message that the scanner refuses leaves no records; the general engine reads it
-again, or reports its fault.
+(`match_records.py`) that store spans of values. Values are copied only if they have references,
+line ends or several pieces. A message that the scanner refuses leaves no records; the general
+engine reads it again, or reports its fault.
 """
 
 from __future__ import annotations
@@ -14,10 +14,18 @@ import numpy as np
 
 from trailgate.arrays import Longs, Mask, Octets
 from trailgate.columnar.compiling import inner, kernel
-from trailgate.columnar.kernels.words import EVERY, load8
-from trailgate.formats.xml.kernels.choices import choose_state
+from trailgate.columnar.kernels.words import load8
+from trailgate.formats.xml.kernels.characters import after_blanks, is_blank
+from trailgate.formats.xml.kernels.match_records import end_element, start_element, store_attributes
 from trailgate.formats.xml.kernels.names import (
-    BOUND,
+    element_letter,
+    find_name,
+    local_name,
+    unbind_all,
+    unbind_prefixes,
+)
+from trailgate.formats.xml.kernels.predicates import choose_state
+from trailgate.formats.xml.kernels.tables import (
     CHILDREN,
     COUNT,
     DECODED,
@@ -26,73 +34,37 @@ from trailgate.formats.xml.kernels.names import (
     FIRST_PIECE,
     FRAME,
     FULL,
-    INFO,
     INNER,
     KEPT,
-    NAME_SIZE,
     NOTHING,
     PHASES,
     PIECES,
     PLACED,
-    POOLED,
-    PREFIX,
     REFUSED,
-    SCOPE,
     SCOPED,
-    SEEN,
-    SERIAL,
     SHAPE,
-    SIZE,
     STATE,
     TAG_START,
     TEXT,
     UNKNOWN_DECLARATION,
     UNREAD,
-    XMLNS,
     MatchArrays,
     MessageArrays,
     NameArrays,
     RuleArrays,
     WorkArrays,
-    find_name,
-    insert_name,
 )
-from trailgate.formats.xml.kernels.records import end_element, start_element, store_attributes
 from trailgate.formats.xml.kernels.tags import (
-    after_blanks,
-    after_marked,
-    bind_prefixes,
-    child_number,
-    element_letter,
+    after_end_tag,
     instruction_end,
-    name_at,
-    name_end,
-    read_attributes,
-    unbind_prefixes,
+    start_tag,
 )
-from trailgate.formats.xml.kernels.text import add_text, is_blank, text_end
+from trailgate.formats.xml.kernels.text import add_text, after_marked, text_end
 
 DECLARATION_BEGINS: Final = np.uint64(0x6C6D783F3C)  # "<?xml"
 FIVE: Final = np.uint64(0xFFFFFFFFFF)
 MARK: Final = np.uint64(0xBFBBEF)
 THREE: Final = np.uint64(0xFFFFFF)
-
-
-@kernel(writes=("names",))
-def intern_word(
-    text: Octets,
-    start: int,
-    end: int,
-    names: NameArrays,
-) -> int:
-    """Return the number of a word in the XML name table, or `NO_ROOM`.
-
-    A new word is added, without a check that it is a name.
-    """
-    number = find_name(text, start, end - start, names)
-    if number >= 0:
-        return number
-    return insert_name(text, start, end - start, -1 - number, names)
 
 
 @kernel(writes=("messages.text", "names", "work", "found", "refused"))
@@ -268,21 +240,8 @@ def scan_until_refused(
 
 
 @inner
-def unbind_all(scopes: Longs, names: NameArrays) -> None:
-    """Unbind the namespace prefixes of an XML message that is not read to its end."""
-    info, used = names.info, names.used
-    scoped = used[SCOPED]
-    while scoped:
-        scoped -= 1
-        info[scopes[SCOPE * scoped + 1] * INFO + BOUND] = scopes[SCOPE * scoped + 2]
-    used[SCOPED] = 0
-    # Serial numbers of its attributes may be left in SEEN: skip far ahead, so that none seems to be repeated.
-    used[SERIAL] += 1 << 32
-
-
-@inner
 def mark_size(text: Octets, begin: int, end: int) -> int:
-    """Return the size of an XML message's byte order mark: 3 or 0."""
+    """Return the size of the byte order mark at which the scan of an XML message begins: 3 or 0."""
     return 3 if end - begin >= 3 and load8(text, begin) & THREE == MARK else 0
 
 
@@ -333,110 +292,8 @@ def open_frame(
 
 
 @inner
-def local_name(at: int, name: int, info: Longs) -> tuple[int, int]:
-    """Return the offset and size of an XML name without its prefix."""
-    prefix, size = info[name * INFO + PREFIX], info[name * INFO + SIZE]
-    if prefix < 0:
-        return at, size
-    skipped = info[prefix * INFO + SIZE] + 1
-    return at + skipped, size - skipped
-
-
-@inner
-def start_tag(
-    text: Octets,
-    at: int,
-    end: int,
-    depth: int,
-    names: NameArrays,
-    work: WorkArrays,
-    scoped: int,
-    side: int,
-) -> tuple[int, int, int, int, int]:
-    """Read an XML start tag, and bind the prefixes that it declares.
-
-    Return the offset after it, the number of its name, the number of attributes, whether the
-    element is empty, and the number of bound prefixes.
-
-    Instead of the offset, a negative value is the reason to refuse the message. Example: `<a:b
-    x="1"/>` returns its end, the number of "a:b", 1, 1, and `scoped` unchanged.
-    """
-    info, used = names.info, names.used
-    frames, attributes = work.frames, work.attributes
-    place = name_end(text, at + 1, end)
-    name = name_at(text, at + 1, place, names)
-    if name < 0:
-        return name, 0, 0, 0, 0
-    # Room for this frame and one more, which predicates use to look ahead.
-    if place >= end or (depth + 3) * FRAME > len(frames):
-        return REFUSED, 0, 0, 0, 0
-    info[name * INFO + SEEN] = max(info[name * INFO + SEEN], 0)
-    frames[(depth + 1) * FRAME + NAME_SIZE] = place - at - 1
-    at, count, closed = place + 1, 0, 0
-    if text[place] != 0x3E:
-        used[SERIAL] += 1
-        at, count, closed, prefixed = read_attributes(
-            text, place, end, used[SERIAL], names, attributes
-        )
-        if at < 0:
-            return at, 0, 0, 0, 0
-        if prefixed:
-            scoped = bind_prefixes(
-                text, count, depth + 1, attributes, names, work.scopes, scoped, side
-            )
-            if scoped < 0:
-                return scoped, 0, 0, 0, 0
-            used[SCOPED] = scoped
-    if not is_bound(info[name * INFO + PREFIX], info):
-        return REFUSED, 0, 0, 0, 0
-    return at, name, count, closed, scoped
-
-
-@inner
-def is_bound(prefix: int, info: Longs) -> bool:
-    """Return whether an XML element may have this prefix; -1 means none."""
-    return prefix < 0 or (prefix != XMLNS and info[prefix * INFO + BOUND] > 0)
-
-
-@inner
-def after_end_tag(
-    text: Octets,
-    at: int,
-    end: int,
-    depth: int,
-    frames: Longs,
-    names: NameArrays,
-) -> int:
-    """Return the offset after an XML end tag, or `REFUSED`.
-
-    The name is compared with the name of the open element: its first and last eight bytes with the
-    keys that it has in the table of names. Words read beyond the message are within the text,
-    because `SPARE` bytes follow all messages.
-
-    Example: at `</id >` in an element "id", the word from 2 on is masked to two bytes, which equal
-    the first key; the second key is 0. The result is 6.
-    """
-    keys, info, pool = names.keys, names.info, names.pool
-    if depth == 0:
-        return REFUSED
-    name, size = frames[depth * FRAME], frames[depth * FRAME + NAME_SIZE]
-    at += 2
-    first, last = load8(text, at), np.uint64(0)
-    if size < 8:
-        first &= EVERY >> np.uint64(64 - 8 * size)
-    else:
-        last = load8(text, at + size - 8)
-    alike = keys[2 * name] == first and keys[2 * name + 1] == last
-    # The bytes between the first and the last eight.
-    if size > 16:
-        pooled = info[name * INFO + POOLED]
-        for byte in range(8, size - 8):
-            alike = alike and text[at + byte] == pool[pooled + byte]
-    at += size
-    if not alike or at >= end:
-        return REFUSED
-    if text[at] != 0x3E:
-        at = after_blanks(text, at, end)
-        if at >= end or text[at] != 0x3E:
-            return REFUSED
-    return at + 1
+def child_number(frames: Longs, depth: int) -> int:
+    """Count a child of the element at `depth` that the XML scan has open. Return its number, from 1."""
+    place = depth * FRAME + CHILDREN
+    frames[place] += 1
+    return np.int64(frames[place])

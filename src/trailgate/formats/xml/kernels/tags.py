@@ -1,95 +1,47 @@
-"""Read XML tags with attributes and namespaces, and comments and CDATA sections between them."""
+"""Read XML tags with their attributes, and processing instructions."""
 
 from __future__ import annotations
-
-from typing import Final
 
 import numpy as np
 
 from trailgate.arrays import Longs, Octets
 from trailgate.columnar.compiling import inner
-from trailgate.columnar.kernels.words import first_mark, load8, name_end_marks
+from trailgate.columnar.kernels.words import EVERY, first_mark, load8, value_marks
+from trailgate.formats.xml.kernels.characters import after_blanks, is_blank
 from trailgate.formats.xml.kernels.names import (
+    bind_prefixes,
+    is_bound,
+    name_at,
+    name_end,
+    rule_namespace,
+)
+from trailgate.formats.xml.kernels.tables import (
     ATTRIBUTE,
     ATTRIBUTES,
-    BOUND,
-    CHILDREN,
-    ELEMENT,
     FRAME,
-    FULL,
     INFO,
-    LOCAL,
-    MANY_NAMES,
-    NAMESPACE,
-    NO_ROOM,
+    NAME_SIZE,
+    POOLED,
     PREFIX,
     REFUSED,
-    SCOPE,
+    SCOPED,
     SEEN,
+    SERIAL,
     SPACE,
-    TEXT,
     TO_DECODE,
-    UNREAD,
     VALUE_END,
     VALUE_START,
-    XML,
-    XML_SPACE,
     XMLNS,
-    XMLNS_SPACE,
     NameArrays,
-    add_name,
-    find_name,
-    insert_name,
+    WorkArrays,
 )
 from trailgate.formats.xml.kernels.text import (
-    OF_ATTRIBUTE,
-    add_text,
-    decode_references,
-    is_blank,
-    value_end,
+    AMPERSAND,
+    LOWER,
+    ONE,
+    UPPER,
+    read_reference,
 )
-
-SECTION_BEGINS: Final = np.uint64(0x5B41544144435B21)  # "![CDATA["
-
-
-@inner
-def name_end(text: Octets, at: int, end: int) -> int:
-    """Return the end of an XML name. 16 bytes are tested at a time."""
-    while at < end:
-        marks = name_end_marks(text, at)
-        if marks:
-            return min(at + first_mark(marks), end)
-        at += 16
-    return end
-
-
-@inner
-def name_at(
-    text: Octets,
-    at: int,
-    end: int,
-    names: NameArrays,
-) -> int:
-    """Return the number of the XML name in [at, end), `REFUSED` or `MANY_NAMES`.
-
-    A new name is added.
-    """
-    if end <= at:
-        return REFUSED
-    number = find_name(text, at, end - at, names)
-    if number < 0:
-        number = add_name(text, at, end - at, -1 - number, names)
-        if number < 0:
-            return MANY_NAMES if number == NO_ROOM else REFUSED
-    return number
-
-
-@inner
-def after_blanks(text: Octets, at: int, end: int) -> int:
-    """Return the offset of the first byte that is not XML white space, or `end`."""
-    while at < end and is_blank(text[at]):
-        at += 1
-    return at
 
 
 @inner
@@ -158,138 +110,6 @@ def read_attributes(
 
 
 @inner
-def bind_prefixes(
-    text: Octets,
-    count: int,
-    depth: int,
-    attributes: Longs,
-    names: NameArrays,
-    scopes: Longs,
-    scoped: int,
-    side: int,
-) -> int:
-    """Bind the namespace prefixes that an XML tag declares, and check the prefixes of its attributes.
-
-    `scoped` is the number of rows of `scopes`, which has one for each prefix declared in an open
-    element. Returns this number with the tag's own prefixes, or the reason to refuse the tag.
-
-    Example: `<a xmlns:p="urn:x" p:id="1">` binds the word "p" to the word "urn:x" until the element
-    ends, and `p:id` is allowed.
-    """
-    info = names.info
-    first, last = attributes[VALUE_START], attributes[(count - 1) * ATTRIBUTES + VALUE_END]
-    if (scoped + count) * SCOPE > len(scopes) or side + last - first > len(text):
-        return FULL
-    opened = scoped
-    for each in range(count):
-        row = each * ATTRIBUTES
-        number = attributes[row]
-        prefix = info[number * INFO + PREFIX]
-        if number != XMLNS and prefix != XMLNS:
-            continue
-        start, end = attributes[row + VALUE_START], attributes[row + VALUE_END]
-        if attributes[row + TO_DECODE]:
-            end = decode_references(text, start, end, OF_ATTRIBUTE, side)
-            start = side
-        local = XMLNS if number == XMLNS else info[number * INFO + LOCAL]
-        bound = find_namespace(text, start, end, names)
-        # A prefix cannot be unbound, and "xmlns" cannot be declared.
-        if number != XMLNS and (bound == 0 or local == XMLNS):
-            bound = REFUSED
-        # No prefix may have the namespace of xmlns, and only "xml" may (and must) have its own.
-        if bound == XMLNS_SPACE + 1 or (bound == XML_SPACE + 1) != (local == XML):
-            bound = min(bound, REFUSED)
-        if bound < 0:
-            unbind_prefixes(scopes, opened, depth, info)
-            return bound
-        place = SCOPE * opened
-        scopes[place], scopes[place + 1] = depth, local
-        scopes[place + 2] = info[local * INFO + BOUND]
-        info[local * INFO + BOUND] = bound
-        opened += 1
-    for each in range(count):
-        if not is_one_attribute(each, attributes, info):
-            unbind_prefixes(scopes, opened, depth, info)
-            return REFUSED
-    return opened
-
-
-@inner
-def find_namespace(
-    text: Octets,
-    start: int,
-    end: int,
-    names: NameArrays,
-) -> int:
-    """Return 1 + the word number of an XML namespace, or 0 if it is empty.
-
-    Returns `REFUSED` if it has blanks, or `MANY_NAMES` if the table of words is full.
-    """
-    for place in range(start, end):
-        if text[place] == 0x20:
-            return REFUSED
-    if start == end:
-        return 0
-    word = find_name(text, start, end - start, names)
-    if word < 0:
-        word = insert_name(text, start, end - start, -1 - word, names)
-    return MANY_NAMES if word < 0 else word + 1
-
-
-@inner
-def is_one_attribute(each: int, attributes: Longs, info: Longs) -> bool:
-    """Return whether an attribute of an XML tag has no prefix, or a declared one and a name that no attribute before it in the tag has.
-
-    Two attributes of a tag must not have the same local name in the same namespace.
-    """
-    number = attributes[each * ATTRIBUTES]
-    prefix = info[number * INFO + PREFIX]
-    if prefix < 0 or prefix == XMLNS:
-        return True
-    bound, local = info[prefix * INFO + BOUND], info[number * INFO + LOCAL]
-    if bound == 0:
-        return False
-    # Attributes without a prefix are in no namespace, so only those with one can be the same: a:id
-    # and b:id are, if a and b are bound to the same namespace. Repeated names are found elsewhere.
-    for other in range(each):
-        before = attributes[other * ATTRIBUTES]
-        its = info[before * INFO + PREFIX]
-        if its < 0 or its == XMLNS or info[before * INFO + LOCAL] != local:
-            continue
-        if info[its * INFO + BOUND] == bound:
-            return False
-    return True
-
-
-@inner
-def unbind_prefixes(scopes: Longs, scoped: int, depth: int, info: Longs) -> int:
-    """Unbind the namespace prefixes that an XML element declares.
-
-    Return the number of prefixes left.
-    """
-    # Declarations are a stack: restore each prefix's previous binding.
-    while scoped and scopes[SCOPE * (scoped - 1)] == depth:
-        scoped -= 1
-        info[scopes[SCOPE * scoped + 1] * INFO + BOUND] = scopes[SCOPE * scoped + 2]
-    return scoped
-
-
-@inner
-def element_letter(name: int, info: Longs, letters: int) -> int:
-    """Return the automaton's input letter for an element, by its local name and its namespace's number in the rules."""
-    prefix = info[name * INFO + PREFIX]
-    letter = np.int64(info[name * INFO + ELEMENT])
-    return letter + letters * rule_namespace(XMLNS if prefix < 0 else prefix, info)
-
-
-@inner
-def rule_namespace(prefix: int, info: Longs) -> int:
-    """Return the number of a prefix's namespace in the rules, from 1, or 0 if they do not use it."""
-    bound = info[prefix * INFO + BOUND]
-    return np.int64(info[(bound - 1) * INFO + NAMESPACE]) if bound else 0
-
-
-@inner
 def attribute_of(letter: int, count: int, attributes: Longs, info: Longs) -> int:
     """Return the index of the first attribute of an XML tag that has a given name, or -1.
 
@@ -310,18 +130,6 @@ def attribute_of(letter: int, count: int, attributes: Longs, info: Longs) -> int
             if prefixed < 0:
                 prefixed = each
     return prefixed
-
-
-@inner
-def comment_end(text: Octets, at: int, end: int) -> int:
-    """Return the offset after an XML comment that begins at `<!--`, or `REFUSED`."""
-    place = at + 4
-    # Find the first `--`; it must be followed by `>`.
-    while place + 2 < end and not (text[place] == 0x2D and text[place + 1] == 0x2D):
-        place += 1
-    if place + 2 >= end or text[place + 2] != 0x3E:
-        return REFUSED
-    return place + 3
 
 
 @inner
@@ -358,49 +166,159 @@ def instruction_end(
 
 
 @inner
-def section_end(text: Octets, at: int, end: int) -> tuple[int, int]:
-    """Return the end of an XML CDATA section's text, and whether it needs decoding; or `REFUSED`."""
-    decode = 0
-    while at + 2 < end:
-        byte = text[at]
-        # `]]>`
-        if byte == 0x5D and text[at + 1] == 0x5D and text[at + 2] == 0x3E:
-            return at, decode
-        if byte == 0x0D:
-            decode = 1
-        at += 1
-    return REFUSED, 0
+def start_tag(
+    text: Octets,
+    at: int,
+    end: int,
+    depth: int,
+    names: NameArrays,
+    work: WorkArrays,
+    scoped: int,
+    side: int,
+) -> tuple[int, int, int, int, int]:
+    """Read an XML start tag, and bind the prefixes that it declares.
 
+    Return the offset after it, the number of its name, the number of attributes, whether the
+    element is empty, and the number of bound prefixes.
 
-@inner
-def child_number(frames: Longs, depth: int) -> int:
-    """Count a child element of the XML element at `depth`. Return its number, from 1."""
-    place = depth * FRAME + CHILDREN
-    frames[place] += 1
-    return np.int64(frames[place])
-
-
-@inner
-def after_marked(
-    text: Octets, at: int, end: int, depth: int, frames: Longs, pieces: Longs, count: int
-) -> tuple[int, int]:
-    """Read an XML CDATA section or comment, and add the section's text to the element at `depth`.
-
-    Return the offset after it, and the number of text pieces in use. Instead of the offset, it may
-    return `REFUSED` or `FULL`.
+    Instead of the offset, a negative value is the reason to refuse the message. Example: `<a:b
+    x="1"/>` returns its end, the number of "a:b", 1, 1, and `scoped` unchanged.
     """
-    if load8(text, at + 1) != SECTION_BEGINS or depth == 0:
-        # `<!--`
-        if text[at + 2] == 0x2D and text[at + 3] == 0x2D:
-            return comment_end(text, at, end), count
-        return REFUSED, 0
-    # After `<![CDATA[`.
-    start = at + 9
-    at, decode = section_end(text, start, end)
-    if at < 0:
-        return REFUSED, 0
-    if frames[depth * FRAME + TEXT] != UNREAD:
-        count = add_text(frames, depth * FRAME, pieces, count, start, at, decode, 1)
-        if count < 0:
-            return FULL, 0
-    return at + 3, count
+    info, used = names.info, names.used
+    frames, attributes = work.frames, work.attributes
+    place = name_end(text, at + 1, end)
+    name = name_at(text, at + 1, place, names)
+    if name < 0:
+        return name, 0, 0, 0, 0
+    # Room for this frame and one more, which predicates use to look ahead.
+    if place >= end or (depth + 3) * FRAME > len(frames):
+        return REFUSED, 0, 0, 0, 0
+    info[name * INFO + SEEN] = max(info[name * INFO + SEEN], 0)
+    frames[(depth + 1) * FRAME + NAME_SIZE] = place - at - 1
+    at, count, closed = place + 1, 0, 0
+    if text[place] != 0x3E:
+        used[SERIAL] += 1
+        at, count, closed, prefixed = read_attributes(
+            text, place, end, used[SERIAL], names, attributes
+        )
+        if at < 0:
+            return at, 0, 0, 0, 0
+        if prefixed:
+            scoped = bind_prefixes(
+                text, count, depth + 1, attributes, names, work.scopes, scoped, side
+            )
+            if scoped < 0:
+                return scoped, 0, 0, 0, 0
+            used[SCOPED] = scoped
+    if not is_bound(info[name * INFO + PREFIX], info):
+        return REFUSED, 0, 0, 0, 0
+    return at, name, count, closed, scoped
+
+
+@inner
+def after_end_tag(
+    text: Octets,
+    at: int,
+    end: int,
+    depth: int,
+    frames: Longs,
+    names: NameArrays,
+) -> int:
+    """Return the offset after an XML end tag, or `REFUSED`.
+
+    The name is compared with the name of the open element: its first and last eight bytes with the
+    keys that it has in the table of names. Words read beyond the message are within the text,
+    because `SPARE` bytes follow all messages.
+
+    Example: at `</id >` in an element "id", the word from 2 on is masked to two bytes, which equal
+    the first key; the second key is 0. The result is 6.
+    """
+    keys, info, pool = names.keys, names.info, names.pool
+    if depth == 0:
+        return REFUSED
+    name, size = frames[depth * FRAME], frames[depth * FRAME + NAME_SIZE]
+    at += 2
+    first, last = load8(text, at), np.uint64(0)
+    if size < 8:
+        first &= EVERY >> np.uint64(64 - 8 * size)
+    else:
+        last = load8(text, at + size - 8)
+    alike = keys[2 * name] == first and keys[2 * name + 1] == last
+    # The bytes between the first and the last eight.
+    if size > 16:
+        pooled = info[name * INFO + POOLED]
+        for byte in range(8, size - 8):
+            alike = alike and text[at + byte] == pool[pooled + byte]
+    at += size
+    if not alike or at >= end:
+        return REFUSED
+    if text[at] != 0x3E:
+        at = after_blanks(text, at, end)
+        if at >= end or text[at] != 0x3E:
+            return REFUSED
+    return at + 1
+
+
+@inner
+def value_end(text: Octets, at: int, end: int) -> tuple[int, int]:
+    """Return the end of an XML attribute's value, and whether it needs decoding; or `REFUSED`.
+
+    The opening quote is at `at - 1`.
+
+    Example: for `"x&amp;y"` it returns the offset of the closing quote, and 1. A `<` in a value is
+    refused.
+    """
+    quote, decode = text[at - 1], 0
+    while at < end:
+        marks = value_marks(text, at, quote)
+        quotes, others = marks & LOWER, marks >> UPPER
+        if quotes:
+            # Only marks before the first closing quote count.
+            others &= (quotes & (np.uint64(0) - quotes)) - ONE
+        if not others:
+            if quotes:
+                at += first_mark(quotes)
+                break
+            at += 32
+            continue
+        at += first_mark(others)
+        if at >= end:
+            break
+        decode = 1
+        if text[at] == AMPERSAND:
+            size, _ = read_reference(text, at, end)
+            if size == 0:
+                return REFUSED, 0
+            at += size
+        # `<` is not allowed in a value.
+        elif text[at] == 0x3C:
+            return REFUSED, 0
+        else:
+            at += 1
+    return (at, decode) if at < end else (REFUSED, 0)
+
+
+@inner
+def tag_end(text: Octets, at: int, end: int) -> int:
+    """Return the offset after an XML tag or processing instruction, or `REFUSED`.
+
+    In a tag, a `>` inside quotes does not count. An instruction ends at `?>`, quotes or not.
+    """
+    # `<?`
+    instruction = text[at + 1] == 0x3F
+    quote = 0
+    at += 2
+    while at < end:
+        byte = text[at]
+        if instruction:
+            if byte == 0x3E and text[at - 1] == 0x3F:
+                return at + 1
+        elif quote:
+            if byte == quote:
+                quote = 0
+        elif byte == 0x22 or byte == 0x27:
+            quote = byte
+        elif byte == 0x3E:
+            return at + 1
+        at += 1
+    return REFUSED

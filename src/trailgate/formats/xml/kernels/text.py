@@ -1,4 +1,4 @@
-"""Text of XML elements and attributes: find its end, decode references, and join its pieces."""
+"""Text of XML elements and attributes, CDATA sections and comments: find its end, decode references, and join its pieces."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ import numpy as np
 
 from trailgate.arrays import Longs, Octets
 from trailgate.columnar.compiling import inner
-from trailgate.columnar.kernels.words import first_mark, load8, text_marks, value_marks
-from trailgate.formats.xml.kernels.names import (
+from trailgate.columnar.kernels.words import first_mark, load8, text_marks
+from trailgate.formats.xml.kernels.characters import is_blank
+from trailgate.formats.xml.kernels.tables import (
     FIRST_PIECE,
+    FRAME,
     FULL,
     IN_SECTION,
     LAST,
@@ -26,6 +28,7 @@ from trailgate.formats.xml.kernels.names import (
     TEXT,
     TEXT_END,
     TEXT_START,
+    UNREAD,
 )
 
 AMPERSAND: Final = 0x26
@@ -40,18 +43,12 @@ ONE: Final = np.uint64(1)
 OF_ELEMENT: Final = 0
 OF_SECTION: Final = 1  # CDATA
 OF_ATTRIBUTE: Final = 2
-
 AMP: Final = np.uint64(0x3B706D61)  # "amp;"
 LT: Final = np.uint64(0x3B746C)
 GT: Final = np.uint64(0x3B7467)
 APOS: Final = np.uint64(0x3B736F7061)
 QUOT: Final = np.uint64(0x3B746F7571)
-
-
-@inner
-def is_blank(byte: int) -> bool:
-    """Return whether a byte is XML white space."""
-    return byte == 0x20 or byte == 0x0A or byte == 0x09 or byte == 0x0D
+SECTION_BEGINS: Final = np.uint64(0x5B41544144435B21)  # "![CDATA["
 
 
 @inner
@@ -93,45 +90,6 @@ def text_end(text: Octets, at: int, end: int) -> tuple[int, int]:
         else:
             at += 1
     return end, decode
-
-
-@inner
-def value_end(text: Octets, at: int, end: int) -> tuple[int, int]:
-    """Return the end of an XML attribute's value, and whether it needs decoding; or `REFUSED`.
-
-    The opening quote is at `at - 1`.
-
-    Example: for `"x&amp;y"` it returns the offset of the closing quote, and 1. A `<` in a value is
-    refused.
-    """
-    quote, decode = text[at - 1], 0
-    while at < end:
-        marks = value_marks(text, at, quote)
-        quotes, others = marks & LOWER, marks >> UPPER
-        if quotes:
-            # Only marks before the first closing quote count.
-            others &= (quotes & (np.uint64(0) - quotes)) - ONE
-        if not others:
-            if quotes:
-                at += first_mark(quotes)
-                break
-            at += 32
-            continue
-        at += first_mark(others)
-        if at >= end:
-            break
-        decode = 1
-        if text[at] == AMPERSAND:
-            size, _ = read_reference(text, at, end)
-            if size == 0:
-                return REFUSED, 0
-            at += size
-        # `<` is not allowed in a value.
-        elif text[at] == 0x3C:
-            return REFUSED, 0
-        else:
-            at += 1
-    return (at, decode) if at < end else (REFUSED, 0)
 
 
 @inner
@@ -251,19 +209,6 @@ def put_character(text: Octets, point: int, to: int) -> int:
 
 
 @inner
-def put_number(text: Octets, number: int, to: int) -> int:
-    """Write the position of an XML element in decimal digits. Return the offset after it."""
-    size, rest = 1, number // 10
-    while rest:
-        size += 1
-        rest //= 10
-    for place in range(size):
-        text[to + size - 1 - place] = 48 + number % 10
-        number //= 10
-    return to + size
-
-
-@inner
 def add_text(
     frames: Longs,
     frame: int,
@@ -350,3 +295,56 @@ def join_pieces(
     while end > blanks_start and is_blank(text[end - 1]):
         end -= 1
     return to, start, end
+
+
+@inner
+def comment_end(text: Octets, at: int, end: int) -> int:
+    """Return the offset after an XML comment that begins at `<!--`, or `REFUSED`."""
+    place = at + 4
+    # Find the first `--`; it must be followed by `>`.
+    while place + 2 < end and not (text[place] == 0x2D and text[place + 1] == 0x2D):
+        place += 1
+    if place + 2 >= end or text[place + 2] != 0x3E:
+        return REFUSED
+    return place + 3
+
+
+@inner
+def section_end(text: Octets, at: int, end: int) -> tuple[int, int]:
+    """Return the end of an XML CDATA section's text, and whether it needs decoding; or `REFUSED`."""
+    decode = 0
+    while at + 2 < end:
+        byte = text[at]
+        # `]]>`
+        if byte == 0x5D and text[at + 1] == 0x5D and text[at + 2] == 0x3E:
+            return at, decode
+        if byte == 0x0D:
+            decode = 1
+        at += 1
+    return REFUSED, 0
+
+
+@inner
+def after_marked(
+    text: Octets, at: int, end: int, depth: int, frames: Longs, pieces: Longs, count: int
+) -> tuple[int, int]:
+    """Read an XML CDATA section or comment, and add the section's text to the element at `depth`.
+
+    Return the offset after it, and the number of text pieces in use. Instead of the offset, it may
+    return `REFUSED` or `FULL`.
+    """
+    if load8(text, at + 1) != SECTION_BEGINS or depth == 0:
+        # `<!--`
+        if text[at + 2] == 0x2D and text[at + 3] == 0x2D:
+            return comment_end(text, at, end), count
+        return REFUSED, 0
+    # After `<![CDATA[`.
+    start = at + 9
+    at, decode = section_end(text, start, end)
+    if at < 0:
+        return REFUSED, 0
+    if frames[depth * FRAME + TEXT] != UNREAD:
+        count = add_text(frames, depth * FRAME, pieces, count, start, at, decode, 1)
+        if count < 0:
+            return FULL, 0
+    return at + 3, count

@@ -1,6 +1,6 @@
 """The JSON scanner: one pass over the bytes of all messages that checks the complete grammar of RFC 8259.
 
-The scan writes nodes: the type and span of each value (`documents.py` has an example). Three things
+The scan writes nodes: the type and span of each value (`scanner.py` has an example). Three things
 make it fast:
 
 - Member names are numbers. Messages mostly have the same members in the same order, so each name
@@ -33,6 +33,11 @@ NUMBER: Final = 4
 TRUE: Final = 5
 FALSE: Final = 6
 NULL: Final = 7
+# What a text calls them.
+KINDS = {
+    OBJECT: "an object", ARRAY: "an array", STRING: "a string", NUMBER: "a number",
+    TRUE: "true", FALSE: "false", NULL: "null",
+}  # fmt: skip
 
 # Faults in a message's text (RFC 8259).
 GOOD: Final = 0
@@ -85,7 +90,6 @@ CLOSING: Final = 2
 HIDDEN: Final = -1  # the members of this value are not nodes
 WRAPPED: Final = -2  # the top-level array around records
 NO_ROOM: Final = -1  # instead of a name's number: the table of names is full
-MANY: Final = -1  # instead of a count of strings: more are distinct than there is room for
 QUOTE: Final = 0x22
 ESCAPE: Final = 0x5C
 LOWER: Final = np.uint64(0xFFFFFFFF)  # the lower half of a word
@@ -173,7 +177,7 @@ def is_name(text: Octets, at: int, number: int, info: Longs, pool: Octets) -> bo
 def name_number(
     text: Octets, at: int, size: int, table: Offsets, info: Longs, pool: Octets, used: Longs
 ) -> int:
-    """Return the number of a JSON member name.
+    """Return the number of a member name that the JSON scan has reached.
 
     A new name is added; `NO_ROOM` if it does not fit.
     """
@@ -249,7 +253,7 @@ def special_byte(text: Octets, at: int, end: int) -> int:
 
 @inner
 def decode_string(text: Octets, start: int, at: int, end: int, to: int) -> tuple[int, int]:
-    r"""Decode a JSON string with escapes that begins at `start`, writing to offset `to`.
+    r"""Decode a string with escapes that the JSON scan has reached: it begins at `start`, and is written to offset `to`.
 
     `at` is its first escape. The decoded text is written after all messages, so nothing is
     overwritten. It is never longer than the string: an escape of 2 bytes becomes 1, one of 6 at most
@@ -350,7 +354,7 @@ def four_digits(text: Octets, at: int, end: int) -> int:
 
 @inner
 def write_point(text: Octets, to: int, point: int) -> int:
-    """Write a character of a decoded JSON string as UTF-8. Return the offset after it."""
+    """Write a character of a string that the JSON scan decodes, as UTF-8. Return the offset after it."""
     # The first byte states the size in its upper bits, and each further one has six bits.
     # Example: U+00E9 is 11 101001 in bits: 110 00011, 10 101001, or C3 A9.
     if point < 0x80:
@@ -724,44 +728,3 @@ def literal_type(text: Octets, at: int, end: int) -> int:
         ):
             return FALSE
     return 0
-
-
-@kernel(writes=("codes", "known"))
-def code_strings(text: Octets, starts: Longs, lengths: Longs, codes: Longs, known: Longs) -> int:
-    """Give each distinct string of JSON text a number, from 1; equal strings get the same number.
-
-    The number of each row is written to `codes`. A row with a negative length has no string, and
-    gets the number 0. Returns the highest number plus one, or `MANY` if there are too many distinct
-    strings. `known[n]` becomes the first row with the number n. Few distinct strings are expected:
-    each string is first compared with the string of the row before, then with all known strings.
-    Example: "U", "U", "I", "U" gives 1, 1, 2, 1 and known[1:3] = 0, 2.
-    """
-    count = 1
-    last = 0
-    for row in range(len(starts)):
-        size = lengths[row]
-        codes[row] = 0
-        if size < 0:
-            continue
-        at = starts[row]
-        if at < 0 or at + size > len(text):
-            return MANY
-        # Most strings equal the one before them.
-        code = last
-        if (
-            code == 0
-            or lengths[known[code]] != size
-            or not spans_equal(text, starts[known[code]], at, size)
-        ):
-            code = 1
-            while code < count and (
-                lengths[known[code]] != size or not spans_equal(text, starts[known[code]], at, size)
-            ):
-                code += 1
-            if code == count:
-                if count == len(known):
-                    return MANY
-                known[count] = row
-                count += 1
-        codes[row] = last = code
-    return count

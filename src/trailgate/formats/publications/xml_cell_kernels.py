@@ -10,7 +10,7 @@ from trailgate.arrays import Longs, Mask, Octets, Offsets
 from trailgate.columnar.compiling import inner, kernel
 from trailgate.columnar.kernels.words import first_mark, marks64
 from trailgate.formats.xml.kernels.cells import MISSING, NULL
-from trailgate.formats.xml.kernels.text import is_blank
+from trailgate.formats.xml.kernels.characters import after_blanks, is_blank
 
 # Indexes into `fields`, which is the slot in a record of each value of a cell (a `col` element). After
 # each of the values OWN, OLD and NEW follow the marks of its element: NIL, INVALID and RAW.
@@ -54,17 +54,9 @@ ONE: Final = np.uint64(1)
 
 
 @inner
-def blank_until(text: Octets, at: int, end: int) -> int:
-    """Return the offset after XML white space."""
-    while at < end and is_blank(text[at]):
-        at += 1
-    return at
-
-
-@inner
 def boolean(text: Octets, at: int, end: int) -> int:
     """Parse an XML publication's boolean: `1`, `true` give 1, `0`, `false` 0, others NOT_BOOLEAN."""
-    at = blank_until(text, at, end)
+    at = after_blanks(text, at, end)
     while end > at and is_blank(text[end - 1]):
         end -= 1
     size = end - at
@@ -94,7 +86,7 @@ def boolean(text: Octets, at: int, end: int) -> int:
 
 @kernel(writes=("found",))
 def booleans(text: Octets, starts: Longs, lengths: Longs, found: Mask) -> int:
-    """Parse boolean attributes of XML publications, false if missing.
+    """Parse a boolean attribute of several XML publications or rows, false if missing.
 
     Return the first row that is not a boolean, or -1.
     """
@@ -112,8 +104,8 @@ def booleans(text: Octets, starts: Longs, lengths: Longs, found: Mask) -> int:
 
 
 @inner
-def size_of(records: Offsets, record: int, fields: Longs, which: int, size: int) -> int:
-    """Return the length of one value of an XML cell, or -1 if it is missing or not within `size` bytes.
+def cell_value_size(records: Offsets, record: int, fields: Longs, which: int, size: int) -> int:
+    """Return the length of one value of an XML publication's cell, or -1 if it is missing or not within `size` bytes.
 
     `record` is the offset of the cell's record in `records`, and `fields[which]` the field in it
     with the start of the value; the length is in the next field. `which` is, for example, `OLD`.
@@ -127,18 +119,18 @@ def size_of(records: Offsets, record: int, fields: Longs, which: int, size: int)
 
 @inner
 def is_blank_value(text: Octets, records: Offsets, record: int, fields: Longs, which: int) -> bool:
-    """Return whether the XML cell's value `which` (`OWN`, `OLD` or `NEW`) is missing, empty or blank."""
-    length = size_of(records, record, fields, which, len(text))
+    """Return whether the value `which` (`OWN`, `OLD` or `NEW`) of an XML publication's cell is missing, empty or blank."""
+    length = cell_value_size(records, record, fields, which, len(text))
     if length <= 0:
         return True
     start = np.int64(records[record + fields[which]])
-    return bool(blank_until(text, start, start + length) == start + length)
+    return bool(after_blanks(text, start, start + length) == start + length)
 
 
 @inner
-def mark(text: Octets, records: Offsets, record: int, fields: Longs, which: int) -> int:
-    """Return 0 or 1 for a boolean attribute of an XML cell, 0 if it is missing, or `NOT_BOOLEAN`."""
-    length = size_of(records, record, fields, which, len(text))
+def cell_flag(text: Octets, records: Offsets, record: int, fields: Longs, which: int) -> int:
+    """Return 0 or 1 for a boolean attribute of an XML publication's cell, 0 if it is missing, or `NOT_BOOLEAN`."""
+    length = cell_value_size(records, record, fields, which, len(text))
     if length < 0:
         return 0
     start = np.int64(records[record + fields[which]])
@@ -146,7 +138,7 @@ def mark(text: Octets, records: Offsets, record: int, fields: Longs, which: int)
 
 
 @inner
-def put(
+def store_cell_value(
     text: Octets,
     records: Offsets,
     record: int,
@@ -156,14 +148,14 @@ def put(
     starts: Offsets,
     lengths: Offsets,
 ) -> int:
-    """Store the start and length of an XML cell's value `which`.
+    """Store the start and length of the value `which` of an XML publication's cell.
 
     Return `GOOD`, or the code of its fault. `which` is `OWN` (the value is in the type element
     itself), `OLD` or `NEW`. For NULL only the length is stored, as `NULL`.
     """
-    nil = mark(text, records, record, fields, which + NIL)
-    invalid = mark(text, records, record, fields, which + INVALID)
-    raw = mark(text, records, record, fields, which + RAW)
+    nil = cell_flag(text, records, record, fields, which + NIL)
+    invalid = cell_flag(text, records, record, fields, which + INVALID)
+    raw = cell_flag(text, records, record, fields, which + RAW)
     if nil < 0 or invalid < 0 or raw < 0:
         return BAD_MARK
     if invalid:
@@ -174,7 +166,7 @@ def put(
     start, length = np.int64(records[place]), np.int64(records[place + 1])
     # NULL, unless the element has text nevertheless.
     if nil:
-        if blank_until(text, start, start + length) < start + length:
+        if after_blanks(text, start, start + length) < start + length:
             return NIL_WITH_VALUE
         lengths[cell] = NULL
     else:
@@ -183,11 +175,11 @@ def put(
 
 
 @inner
-def is_word(
+def is_cell_value(
     text: Octets, records: Offsets, record: int, fields: Longs, which: int, word: Octets
 ) -> bool:
-    """Return whether an XML cell's value `which` is the given word."""
-    if size_of(records, record, fields, which, len(text)) != len(word):
+    """Return whether the value `which` of an XML publication's cell is the given word."""
+    if cell_value_size(records, record, fields, which, len(text)) != len(word):
         return False
     start = np.int64(records[record + fields[which]])
     alike = True
@@ -224,7 +216,7 @@ def place_images(
     after: ImageSpans,
     problems: Octets,
 ) -> int:
-    """Write the spans of each XML cell's before and after value. Return the number of faulty cells.
+    """Write the spans of the before and after value of each XML publication cell. Return the number of faulty cells.
 
     `operation` is the row of each cell, `letters` the operation type of each row, and `word` the
     required element name ("col"). `problems` gets the fault of each cell.
@@ -249,42 +241,50 @@ def place_images(
         before_length[cell] = after_length[cell] = MISSING
         # Which of the three values the cell has: in the type element itself, in beforeVal, in
         # afterVal.
-        own = size_of(records, record, fields, OWN, len(text)) >= 0
-        old = size_of(records, record, fields, OLD, len(text)) >= 0
-        new = size_of(records, record, fields, NEW, len(text)) >= 0
+        own = cell_value_size(records, record, fields, OWN, len(text)) >= 0
+        old = cell_value_size(records, record, fields, OLD, len(text)) >= 0
+        new = cell_value_size(records, record, fields, NEW, len(text)) >= 0
         problem = GOOD
-        if not is_word(text, records, record, fields, ELEMENT, word):
+        if not is_cell_value(text, records, record, fields, ELEMENT, word):
             problem = NOT_COLUMN
-        elif size_of(records, record, fields, NAME, len(text)) < 0:
+        elif cell_value_size(records, record, fields, NAME, len(text)) < 0:
             problem = NO_NAME
         elif not own:
             problem = NO_TYPE
-        elif size_of(records, record, fields, MORE, len(text)) >= 0:
+        elif cell_value_size(records, record, fields, MORE, len(text)) >= 0:
             problem = SEVERAL
         elif letter == DELETE:
             problem = (
                 NESTED
                 if old or new
-                else put(text, records, record, fields, OWN, cell, before_start, before_length)
+                else store_cell_value(
+                    text, records, record, fields, OWN, cell, before_start, before_length
+                )
             )
         # An insert, or an update in which the column has only an after value.
         elif not (old or new):
-            problem = put(text, records, record, fields, OWN, cell, after_start, after_length)
+            problem = store_cell_value(
+                text, records, record, fields, OWN, cell, after_start, after_length
+            )
         elif letter == INSERT:
             problem = NESTED
         elif not new:
             problem = NO_AFTER
         elif (
-            size_of(records, record, fields, MORE_OLD, len(text)) >= 0
-            or size_of(records, record, fields, MORE_NEW, len(text)) >= 0
+            cell_value_size(records, record, fields, MORE_OLD, len(text)) >= 0
+            or cell_value_size(records, record, fields, MORE_NEW, len(text)) >= 0
         ):
             problem = REPEATED
         elif not is_blank_value(text, records, record, fields, OWN):
             problem = MIXED
         else:
-            problem = put(text, records, record, fields, NEW, cell, after_start, after_length)
+            problem = store_cell_value(
+                text, records, record, fields, NEW, cell, after_start, after_length
+            )
             if problem == GOOD and old:
-                problem = put(text, records, record, fields, OLD, cell, before_start, before_length)
+                problem = store_cell_value(
+                    text, records, record, fields, OLD, cell, before_start, before_length
+                )
         if problem != GOOD:
             before_length[cell] = after_length[cell] = MISSING
             count += 1
@@ -305,7 +305,7 @@ def place_in_columns(
     placed_starts: Offsets,
     placed_lengths: Offsets,
 ) -> int:
-    """Copy the spans of XML cells to a matrix with a row for each column of the table.
+    """Copy the spans of XML publication cells to a matrix with a row for each column of the table.
 
     Return the number of refused cells.
 

@@ -1,10 +1,21 @@
-"""Execute the XML scanner's actions: open records of rule matches, and store their values' spans."""
+"""The records of XML rules' matches: write them by executing the scanner's actions, and read them.
+
+`start_element` and `end_element` open the records of rules that match an element, and store the
+spans of their values. `word_ids` and `mark_rules` read the records of a batch after its scan.
+"""
 
 from __future__ import annotations
 
-from trailgate.arrays import Longs, Octets, Offsets
-from trailgate.columnar.compiling import inner
-from trailgate.formats.xml.kernels.names import (
+from typing import Final
+
+import numpy as np
+
+from trailgate.arrays import Longs, Mask, Octets, Offsets
+from trailgate.columnar.compiling import inner, kernel
+from trailgate.formats.xml.kernels.characters import is_blank
+from trailgate.formats.xml.kernels.names import find_name, insert_name
+from trailgate.formats.xml.kernels.tables import (
+    ABSENT_CELL,
     ACTION,
     ATTRIBUTES,
     BASE,
@@ -25,6 +36,8 @@ from trailgate.formats.xml.kernels.names import (
     LINE,
     LITERALS,
     MESSAGE,
+    NAMES,
+    NO_ROOM,
     NOTHING,
     NUMBER,
     ORDER,
@@ -57,13 +70,7 @@ from trailgate.formats.xml.kernels.names import (
     WorkArrays,
 )
 from trailgate.formats.xml.kernels.tags import attribute_of
-from trailgate.formats.xml.kernels.text import (
-    OF_ATTRIBUTE,
-    decode_references,
-    is_blank,
-    join_pieces,
-    put_number,
-)
+from trailgate.formats.xml.kernels.text import OF_ATTRIBUTE, decode_references, join_pieces
 
 RECORD = int(ActionType.RECORD)
 EXISTS = int(ActionType.EXISTS)
@@ -74,6 +81,7 @@ TEXTUAL = int(ActionType.TEXT)
 EXACT = int(ActionType.EXACT_TEXT)
 CONTENT = int(ActionType.CONTENT)
 DIGITS = 20
+NO_WORD: Final = -1
 
 
 @inner
@@ -264,7 +272,7 @@ def store_attributes(
     records: Offsets,
     side: int,
 ) -> int:
-    """Store the attributes of an XML tag that rules name. Return the next `side`, or `FULL`.
+    """Store the spans of an XML tag's attributes in the match records of the rules that name them. Return the next `side`, or `FULL`.
 
     An attribute with references, such as `a="x&amp;y"`, is decoded to the offset `side`, after the
     messages. The next `side` is the offset after the last decoded value.
@@ -350,3 +358,79 @@ def end_element(
         else:
             records[record + END] = place
     return side
+
+
+@inner
+def put_number(text: Octets, number: int, to: int) -> int:
+    """Write an XML element's position, a value of match records, in decimal digits. Return the offset after it."""
+    size, rest = 1, number // 10
+    while rest:
+        size += 1
+        rest //= 10
+    for place in range(size):
+        text[to + size - 1 - place] = 48 + number % 10
+        number //= 10
+    return to + size
+
+
+@kernel(writes=("ids", "firsts", "names"))
+def word_ids(
+    text: Octets,
+    records: Offsets,
+    width: int,
+    field: int,
+    ids: Longs,
+    firsts: Longs,
+    names: NameArrays,
+) -> int:
+    """Assign numbers to the distinct words in a field of XML match records.
+
+    Return the number of words, or `NO_ROOM`.
+
+    `ids` gets each record's word number, or `NO_WORD` if the record has none. `firsts` gets the
+    first record with each word. `NO_ROOM` is returned if there are too many words, or one is empty.
+
+    Example: the words ID, NAME, ID get the numbers 0, 1, 0, and firsts is 0, 1.
+    """
+    used = names.used
+    for row in range(len(ids)):
+        place = row * width + field
+        start, size = np.int64(records[place]), np.int64(records[place + 1])
+        if size < 0:
+            ids[row] = NO_WORD
+            continue
+        # The hash reads the first byte, so an empty word cannot be numbered.
+        if size == 0:
+            return NO_ROOM
+        number = find_name(text, start, size, names)
+        if number < 0:
+            number = insert_name(text, start, size, -1 - number, names)
+            if number < 0:
+                return NO_ROOM
+            firsts[number] = row
+        ids[row] = number
+    return used[NAMES]
+
+
+@kernel(writes=("seen",))
+def mark_rules(records: Offsets, width: int, lengths: Longs, again: int, seen: Mask) -> None:
+    """Mark which XML rules have match records, and which of their paths found one value or several.
+
+    `lengths` are the record fields with the lengths of the paths' values. `seen` has 1 + 2 *
+    len(lengths) elements per rule: the rule matched; each path found a value; each path found
+    several. `again` is the field with bits of repeated values, or 0.
+
+    Example: with five lengths, rule 3 begins at 3 * 11 = 33. A record of it with a value at the
+    second length marks 33 (matched) and 35 (second path).
+    """
+    paths = len(lengths)
+    for record in range(0, len(records), width):
+        place = np.int64(records[record]) * (1 + 2 * paths)
+        seen[place] = True
+        for path in range(paths):
+            if lengths[path] and records[record + lengths[path]] != ABSENT_CELL:
+                seen[place + 1 + path] = True
+        if again and records[record + again] != -1:
+            for path in range(paths):
+                if records[record + again] >> path & 1 == 0:
+                    seen[place + 1 + paths + path] = True

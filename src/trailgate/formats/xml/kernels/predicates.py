@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from trailgate.arrays import Longs, Octets
 from trailgate.columnar.compiling import inner
-from trailgate.formats.xml.kernels.names import (
+from trailgate.formats.xml.kernels.characters import is_blank
+from trailgate.formats.xml.kernels.tables import (
     ATTRIBUTES,
     BY_POSITION,
     BY_TEXT,
@@ -22,7 +23,6 @@ from trailgate.formats.xml.kernels.names import (
     NOTHING,
     PIECES,
     PLAIN,
-    REFUSED,
     TEXT,
     TEXT_END,
     TEXT_START,
@@ -34,12 +34,12 @@ from trailgate.formats.xml.kernels.names import (
     RuleArrays,
     WorkArrays,
 )
-from trailgate.formats.xml.kernels.tags import after_marked, attribute_of
+from trailgate.formats.xml.kernels.tags import attribute_of, tag_end
 from trailgate.formats.xml.kernels.text import (
     OF_ATTRIBUTE,
     add_text,
+    after_marked,
     decode_references,
-    is_blank,
     join_pieces,
     text_end,
 )
@@ -165,7 +165,7 @@ def element_text(
     count: int,
     side: int,
 ) -> tuple[int, int]:
-    """Look ahead for an XML element's own text, and return its bounds without surrounding blanks.
+    """Look ahead for the XML element's own text that a predicate compares, and return its bounds without surrounding blanks.
 
     Without text, the end is before the start.
 
@@ -226,29 +226,3 @@ def element_text(
         if side < 0:
             return FULL, 0
     return start, stop
-
-
-@inner
-def tag_end(text: Octets, at: int, end: int) -> int:
-    """Return the offset after an XML tag or processing instruction, or `REFUSED`.
-
-    In a tag, a `>` inside quotes does not count. An instruction ends at `?>`, quotes or not.
-    """
-    # `<?`
-    instruction = text[at + 1] == 0x3F
-    quote = 0
-    at += 2
-    while at < end:
-        byte = text[at]
-        if instruction:
-            if byte == 0x3E and text[at - 1] == 0x3F:
-                return at + 1
-        elif quote:
-            if byte == quote:
-                quote = 0
-        elif byte == 0x22 or byte == 0x27:
-            quote = byte
-        elif byte == 0x3E:
-            return at + 1
-        at += 1
-    return REFUSED

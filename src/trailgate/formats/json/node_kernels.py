@@ -1,4 +1,4 @@
-"""Kernels over the nodes of JSON objects: find members by name, measure values, recognize numbers, and convert base64."""
+"""Kernels over the nodes of JSON objects: find members by name, measure values, recognize numbers, and number strings."""
 
 from __future__ import annotations
 
@@ -9,16 +9,14 @@ import numpy as np
 from trailgate.arrays import Longs, Mask, Octets, Offsets
 from trailgate.columnar.compiling import kernel
 from trailgate.columnar.kernels.gather import MAX_INT32, TOO_MANY
-from trailgate.formats.json.scan_kernels import ARRAY, NULL, OBJECT, TRUE, NodeArrays, number_end
+from trailgate.columnar.kernels.words import spans_equal
+from trailgate.formats.json.scanner_kernels import ARRAY, NULL, OBJECT, TRUE, NodeArrays, number_end
 
 NO_NODE: Final = -1
+MANY: Final = -1  # instead of a count of strings: more are distinct than there is room for
 # Names that are not columns.
 UNKNOWN: Final = -1
 PASSED_OVER: Final = -2
-
-
-INVALID: Final = 0xFF
-PADDING: Final = 0x3D
 
 
 class MemberCells(NamedTuple):
@@ -173,69 +171,42 @@ def mark_numbers(data: Octets, offsets: Offsets, found: Mask) -> int:
     return others
 
 
-@kernel(writes=("ends", "out"))
-def decode_base64(
-    data: Octets, offsets: Offsets, digits: Octets, ends: Offsets, out: Octets
-) -> int:
-    """Decode a column of base64 strings into `out`, with Arrow's offsets in `ends`.
+@kernel(writes=("codes", "known"))
+def code_strings(text: Octets, starts: Longs, lengths: Longs, codes: Longs, known: Longs) -> int:
+    """Give each distinct string of JSON text a number, from 1; equal strings get the same number.
 
-    Return the first row that is not base64, or -1.
-
-    Four characters of 6 bits make three bytes: "AQID" is 0, 16, 8, 3, or the bytes 01 02 03. "AQI="
-    has two bytes: then the 8 unused bits of the 24 must be zero, so that no two strings decode to
-    the same bytes.
+    The number of each row is written to `codes`. A row with a negative length has no string, and
+    gets the number 0. Returns the highest number plus one, or `MANY` if there are too many distinct
+    strings. `known[n]` becomes the first row with the number n. Few distinct strings are expected:
+    each string is first compared with the string of the row before, then with all known strings.
+    Example: "U", "U", "I", "U" gives 1, 1, 2, 1 and known[1:3] = 0, 2.
     """
-    to = np.int64(0)
-    ends[0] = 0
-    for row in range(len(offsets) - 1):
-        at, end = np.int64(offsets[row]), np.int64(offsets[row + 1])
-        if at < 0 or end > len(data) or (end - at) & 3 != 0:
-            return row
-        while at < end:
-            padding = 0
-            if at + 4 == end:
-                padding = int(data[at + 3] == PADDING)
-                if padding and data[at + 2] == PADDING:
-                    padding = 2
-            word = np.int64(0)
-            for place in range(4 - padding):
-                digit = np.int64(digits[data[at + place]])
-                if digit == INVALID:
-                    return row
-                word |= digit << (18 - 6 * place)
-            # With one "=" the last 8 of the 24 bits are unused, with two the last 16.
-            if (padding == 1 and word & 0xFF) or (padding == 2 and word & 0xFFFF):
-                return row
-            if to + 3 > len(out):
-                return row
-            for place in range(3 - padding):
-                out[to] = np.uint8(word >> (16 - 8 * place) & 0xFF)
-                to += 1
-            at += 4
-        ends[row + 1] = to
-    return -1
-
-
-@kernel(writes=("out",))
-def encode_base64(
-    data: Octets, offsets: Offsets, letters: Octets, ends: Offsets, out: Octets
-) -> None:
-    """Encode the bytes of a column as base64. The text of row i is written to `out` from `ends[i]` on."""
-    for row in range(len(offsets) - 1):
-        at, end, to = np.int64(offsets[row]), np.int64(offsets[row + 1]), np.int64(ends[row])
-        # Three bytes are four letters of six bits. Example: 4D 61 6E, 010011 010110 000101 101110 in
-        # bits, is TWFu. Missing bytes count as zeros, and padding replaces their letters: 4D is TQ==.
-        while at < end:
-            word = np.int64(data[at]) << 16
-            if at + 1 < end:
-                word |= np.int64(data[at + 1]) << 8
-            if at + 2 < end:
-                word |= np.int64(data[at + 2])
-            for place in range(4):
-                out[to + place] = letters[word >> (18 - 6 * place) & 63]
-            if at + 1 >= end:
-                out[to + 2] = PADDING
-            if at + 2 >= end:
-                out[to + 3] = PADDING
-            at += 3
-            to += 4
+    count = 1
+    last = 0
+    for row in range(len(starts)):
+        size = lengths[row]
+        codes[row] = 0
+        if size < 0:
+            continue
+        at = starts[row]
+        if at < 0 or at + size > len(text):
+            return MANY
+        # Most strings equal the one before them.
+        code = last
+        if (
+            code == 0
+            or lengths[known[code]] != size
+            or not spans_equal(text, starts[known[code]], at, size)
+        ):
+            code = 1
+            while code < count and (
+                lengths[known[code]] != size or not spans_equal(text, starts[known[code]], at, size)
+            ):
+                code += 1
+            if code == count:
+                if count == len(known):
+                    return MANY
+                known[count] = row
+                count += 1
+        codes[row] = last = code
+    return count

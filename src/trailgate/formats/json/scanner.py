@@ -1,6 +1,6 @@
-"""Scan a batch of JSON messages into nodes, and nodes into records.
+"""Scan a batch of JSON messages into nodes: a list of their values.
 
-`JsonScanner` runs the kernel of `scan_kernels.py` over all messages at once. The result is
+`JsonScanner` runs the kernel of `scanner_kernels.py` over all messages at once. The result is
 `JsonNodes`: parallel arrays with one element per value, in the order of the text. For
 `{"op":"U","after":{"ID":7}}`:
 
@@ -12,15 +12,15 @@
 
 `last[i]` is the number of the first node after node i that is not inside it. The members of object
 i are therefore the nodes `i + 1`, `last[i + 1]`, and so on until `last[i]`: those of node 0 are 1,
-2, and then `last[2]` = 4 ends them. `JsonRecords` are the top-level values of the messages. Names
-are numbered once, and keep their numbers from batch to batch.
+2, and then `last[2]` = 4 ends them. Names are numbered once, and keep their numbers from batch to
+batch. `records.py` makes records of the nodes that are messages' top-level values.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import ClassVar, Final
+from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -36,9 +36,9 @@ from trailgate.columnar.gather import (
 from trailgate.columnar.kernels.gather import MAX_INT32, TOO_MANY
 from trailgate.columnar.rows import octets
 from trailgate.errors import CARET_SHOWN, DecodeError, Where, caret_below
-from trailgate.formats.json import object_kernels as kernels
-from trailgate.formats.json.object_kernels import NO_NODE
-from trailgate.formats.json.scan_kernels import (
+from trailgate.formats.json import node_kernels as kernels
+from trailgate.formats.json.node_kernels import NO_NODE
+from trailgate.formats.json.scanner_kernels import (
     ARRAY,
     BAD_ESCAPE,
     BAD_LITERAL,
@@ -47,7 +47,6 @@ from trailgate.formats.json.scan_kernels import (
     DECODED,
     DONE,
     ENDED,
-    FALSE,
     FRAME,
     INFO,
     LONE_SURROGATE,
@@ -59,8 +58,6 @@ from trailgate.formats.json.scan_kernels import (
     NO_NAME,
     NO_VALUE,
     NODES,
-    NULL,
-    NUMBER,
     OBJECT,
     OPEN_STRING,
     POOL,
@@ -69,9 +66,7 @@ from trailgate.formats.json.scan_kernels import (
     SCHEMA_SIZE,
     SIZE,
     SPARE,
-    STRING,
     TOO_DEEP,
-    TRUE,
     TWICE,
     USED,
     FaultArrays,
@@ -86,8 +81,7 @@ from trailgate.messages.encoding_checks import check_utf8, registry_hint
 from trailgate.messages.error_columns import ErrorColumns
 from trailgate.messages.messages import MessageBatch
 from trailgate.messages.problems import MessageErrors
-from trailgate.messages.records import BadMessagesError, MessageRecords
-from trailgate.messages.skipped import SkipReason
+from trailgate.messages.records import BadMessagesError
 
 CONTAINERS: Final = (OBJECT, ARRAY)
 
@@ -115,16 +109,11 @@ PROBLEMS: Final = {
     TOO_DEEP: (f"more than {DEPTH} levels of nested values", ""),
     TWICE: ("the name of a member occurs twice in an object", "It is unclear which of its values is meant"),
 }  # fmt: skip
-SHOWN = 4096  # bytes of a record that an error keeps
 _ASCII: Final = 128
 _PRINTED: Final = np.where(
     (np.arange(256) < 32) | (np.arange(256) == 127), 32, np.arange(256)
 ).astype(np.uint8)
 _BLANKS: Final = b" " * (CARET_SHOWN + 3)
-KINDS = {
-    OBJECT: "an object", ARRAY: "an array", STRING: "a string", NUMBER: "a number",
-    TRUE: "true", FALSE: "false", NULL: "null",
-}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -465,147 +454,3 @@ def _error(body: bytes, at: int, code: int) -> DecodeError:
     shown = caret_below(decoded, len(before))
     where = Where(line=line, column=column, offset=at, raw=body[max(0, at - _SHOWN) : at + _SHOWN])
     return DecodeError(problem, where=where, hint=f"{hint or 'Here'}:{shown}")
-
-
-@dataclass(frozen=True, slots=True)
-class JsonRecords(MessageRecords):
-    """The JSON documents of a batch of messages as records.
-
-    `document` is the node of each record's document, and `holder` the node of the object in it
-    whose members are the header fields: the document itself, or its payload. A header field is a
-    member of the holder, or a path of names such as `tokens.6`. `known` and `found` cache the
-    columns and nodes that were already read.
-    """
-
-    no_record: ClassVar[SkipReason] = SkipReason.EMPTY_ARRAY
-
-    nodes: JsonNodes
-    document: Longs
-    holder: Longs
-    known: dict[str, pa.Array] = field(default_factory=dict)
-    found: dict[str, Longs] = field(default_factory=dict)
-
-    def text(self, name: str) -> pa.Array:
-        """Return a member of each JSON document as text, null if it is missing or JSON null.
-
-        Raises BadMessagesError if it is an object or an array.
-        """
-        if name not in self.known:
-            self.known[name] = self._text(name)
-        return self.known[name]
-
-    def node_at(self, path: str) -> Longs:
-        """Return each record's JSON node at a path of names separated by points, or `NO_NODE`.
-
-        A member with the complete path as its name takes precedence.
-        """
-        if path not in self.found:
-            self.found[path] = self._node_at(path)
-        return self.found[path]
-
-    def _node_at(self, path: str) -> Longs:
-        members = self.nodes.members(self.holder, [path])[0]
-        above, point, last = path.rpartition(".")
-        if not point or (members >= 0).all():
-            return members
-        # Example: `tokens.6` is first searched as one name; records that lack it are searched for
-        # `6` in `tokens`.
-        below = self.nodes.members(self.node_at(above), [last])[0]
-        return np.where(members >= 0, members, below)
-
-    def _text(self, name: str) -> pa.Array:
-        nodes = self.node_at(name)
-        values, nested = self.nodes.strings_and_nested(nodes)
-        if nested:
-            kinds = self.nodes.kinds(nodes)
-
-            def errors(rows: Longs) -> ErrorColumns:
-                found = _kind_names("expected text or a number, found {}", kinds[rows])
-                return self.errors(rows, found, field=name)
-
-            self.refuse(np.flatnonzero(np.isin(kinds, CONTAINERS)), errors)
-        return values
-
-    def raws(self, rows: Longs) -> pa.BinaryArray:
-        """Return the first bytes of several JSON documents, for errors."""
-        return self.nodes.raws(self.document[rows], SHOWN)
-
-    def check_objects(self) -> None:
-        """Raise BadMessagesError if a JSON document is not an object."""
-        kinds: Octets = self.nodes.kinds(self.holder)
-        bad = np.flatnonzero(kinds != OBJECT)
-        if len(bad):
-            self.refuse(
-                bad,
-                lambda rows: self.errors(
-                    rows, _kind_names("expected a JSON object, found {}", kinds[rows])
-                ),
-            )
-
-
-def _kind_names(text: str, kinds: Octets) -> pa.StringArray:
-    """Fill the name of each JSON type into a text.
-
-    Example: "expected text, found {}" and NUMBER become "expected text, found a number".
-    """
-    # Format the text once for each distinct type, and repeat it by index.
-    known, which = np.unique(kinds, return_inverse=True)
-    texts = [text.format(KINDS.get(kind, "nothing")) for kind in known.tolist()]
-    return pa.array(texts, pa.string()).take(pa.array(which))
-
-
-def document_records(messages: MessageBatch, nodes: JsonNodes) -> JsonRecords:
-    """Return the messages' JSON documents as records whose header fields are members of the document itself."""
-    starts = messages.starts - (int(messages.starts[0]) if len(messages) else 0)
-    offset = nodes.start[nodes.root] - starts[nodes.message]
-    return JsonRecords(
-        messages, nodes.message, offset, nodes, document=nodes.root, holder=nodes.root
-    )
-
-
-def text_maps(records: JsonRecords, name: str) -> pa.Array | None:
-    """Return a member of each JSON record as a map of names to strings, null if it is missing.
-
-    Returns None if no record has the member. Raises BadMessagesError if such a member is not an
-    object, or contains objects or arrays.
-    """
-    nodes = records.nodes
-    parents = records.node_at(name)
-    kinds = nodes.kinds(parents)
-    odd = np.flatnonzero((kinds != OBJECT) & (kinds != 0) & (kinds != NULL))
-    if len(odd):
-        records.refuse(odd, lambda rows: _not_text(records, rows, name, kinds[rows]))
-    rows = np.flatnonzero(kinds == OBJECT)
-    if not len(rows):
-        return None
-    begins, ends = parents[rows] + 1, nodes.last[parents[rows]].astype(np.int64)
-    counts = ends - begins
-    # `begins` and `ends` bound the member nodes of each object; all of them are leaves, so
-    # consecutive. Example: begins = [3, 9] and counts = [2, 1] give entries [3, 4, 9].
-    places = np.cumsum(counts) - counts
-    entries: Longs = np.arange(int(counts.sum())) + np.repeat(begins - places, counts)
-    below = nodes.kind[entries]
-    if np.isin(below, CONTAINERS).any():
-        at = np.repeat(rows, counts)[np.isin(below, CONTAINERS)]
-        records.refuse(
-            np.unique(at),
-            lambda rows: _not_text(records, rows, name, np.full(len(rows), OBJECT, np.uint8)),
-        )
-    # Records without the member have a size of 0, so their map is empty; below it becomes null.
-    offsets = np.zeros(len(parents) + 1, np.int32)
-    sizes = np.zeros(len(parents), np.int64)
-    sizes[rows] = counts
-    np.cumsum(sizes, out=offsets[1:])
-    keys = pa.array(nodes.names, pa.string()).take(pa.array(nodes.name[entries]))
-    maps = pa.MapArray.from_arrays(pa.array(offsets), keys, nodes.strings(entries))
-    if len(rows) == len(parents):
-        return maps
-    # Arrow's bitmap of valid records has one bit for each, the first one in the lowest bit.
-    valid = np.packbits(kinds == OBJECT, bitorder="little")
-    buffers = [pa.py_buffer(valid), maps.buffers()[1]]
-    return pa.MapArray.from_buffers(maps.type, len(maps), buffers, children=[maps.values])
-
-
-def _not_text(records: JsonRecords, rows: Longs, name: str, kinds: Octets) -> ErrorColumns:
-    problem = _kind_names(f"expected an object of strings as {name}, found {{}}", kinds)
-    return records.errors(rows, problem, "Tokens are names with strings", field=name)
