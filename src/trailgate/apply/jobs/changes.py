@@ -29,7 +29,7 @@ from trailgate.apply.effects.operations import TargetOperations
 from trailgate.apply.effects.tables import TargetTable
 from trailgate.apply.jobs.discards import OTHERS, extract_reason
 from trailgate.apply.jobs.reading import SplitOperations
-from trailgate.apply.jobs.reports import TableReport
+from trailgate.apply.jobs.reports import TableReport, count_changes
 from trailgate.apply.jobs.schemas import TableModes
 from trailgate.apply.replicat.mapping import ReplicatMapping as MapStatements
 from trailgate.apply.targets.target import ApplyTarget
@@ -177,25 +177,3 @@ def _dry_run_changes(operations: TargetOperations) -> TableChanges:
     nets, number = compute_net_changes(parts[-1])
     nets = nets.where(nets.expected | (nets.effect != RowEffect.DELETE))
     return TableChanges(nets, len(parts) > 1, replayed=int((number < 0).sum()))
-
-
-def count_changes(
-    operations: TargetOperations, steps: Sequence[TableChanges], failed: int = 0
-) -> TableReport:
-    """Count the applied operations and the changed rows of one table.
-
-    ``failed`` is the number of ``operations`` that could not be applied.
-    """
-    done = TableReport(operations=int(operations.weight.sum()) - failed)
-    for one in steps:
-        counts = one.counts
-        done += TableReport(
-            inserted=counts["insert"],
-            updated=counts["patch"],
-            replaced=counts["replace"],
-            deleted=counts["delete"],
-            emptied=int(one.emptied or one.closing is not None),
-            replayed=one.replayed,
-            ignored=one.ignored,
-        )
-    return done

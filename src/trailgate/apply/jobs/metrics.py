@@ -9,7 +9,7 @@ from typing import Final, NamedTuple, Self
 
 from trailgate.apply.jobs.reports import ApplyReport
 from trailgate.apply.targets.target import AppliedPosition
-from trailgate.errors import TrailgateError
+from trailgate.errors import TrailgateError, mask_logins
 from trailgate.jobs.metrics import COUNTER, GAUGE, Metric, known_lines
 from trailgate.jobs.retries import Retries
 from trailgate.model.positions import parse_position
@@ -144,3 +144,8 @@ def format_apply_metrics(statistics: ApplyStatistics, labels: Mapping[str, str])
         if seconds is not None:
             lines += LAG.lines(GAUGE, [(labels, seconds)])
     return "".join(f"{line}\n" for line in lines)
+
+
+def apply_metric_labels(trail: str, target: str, group: str) -> dict[str, str]:
+    """Return the labels of the apply metrics: trail, target and group."""
+    return {"trail": trail, "target": mask_logins(target), "group": group}
