@@ -26,8 +26,8 @@ from deltalake import DeltaTable, write_deltalake
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from apply import postgresql_server
-from trailgate.apply.effects.batch import compute_changes
 from trailgate.apply.effects.operations import TargetOperations, convert_blocks
+from trailgate.apply.effects.table_changes import compute_changes
 from trailgate.apply.effects.tables import make_target_table
 from trailgate.apply.targets import target as targets
 from trailgate.apply.targets.target import AppliedPosition, open_target

@@ -10,11 +10,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from oracles.apply_naive import COLUMNS, Operation
-from trailgate.apply.effects.batch import TableChanges, compute_changes
 from trailgate.apply.effects.collisions import CollisionPolicy
 from trailgate.apply.effects.nets import RowEffect
 from trailgate.apply.effects.operation_errors import OperationErrors
 from trailgate.apply.effects.operations import TargetOperations, convert_blocks
+from trailgate.apply.effects.table_changes import TableChanges, compute_changes
 from trailgate.apply.effects.tables import make_target_table
 from trailgate.model.changes import (
     ABSENT,

@@ -14,10 +14,10 @@ from apply.naive_batches import Memory, operations_of
 from apply.test_net_effects import cut, history
 from laws import chance, examples
 from oracles.apply_naive import COLUMNS, CollisionError, Operation, damaged, replayed
-from trailgate.apply.effects.batch import compute_changes
 from trailgate.apply.effects.collisions import CollisionPolicy
 from trailgate.apply.effects.folding import fold_operations
 from trailgate.apply.effects.operations import TargetOperations, join_operations
+from trailgate.apply.effects.table_changes import compute_changes
 from trailgate.errors import ApplyError
 
 HISTORIES = 120

@@ -15,7 +15,9 @@ import numpy as np
 
 from trailgate.apply.effects.nets import NetChanges, RowEffect
 from trailgate.apply.effects.operation_errors import DUPLICATE, MISSING
-from trailgate.apply.effects.tables import KEYLESS_HINT
+from trailgate.apply.effects.operations import join_arrays
+from trailgate.apply.effects.row_keys import encode_keys
+from trailgate.apply.effects.tables import KEYLESS_HINT, FetchRows
 from trailgate.arrays import Longs, Mask
 from trailgate.errors import ApplyError, Where
 from trailgate.model.changes import DELETE, INSERT, KEY_UPDATE, UPDATE
@@ -169,3 +171,21 @@ def collision_error(
     if column is not None:
         return error
     return error.with_numbers(DUPLICATE if twice or not expected else MISSING)
+
+
+def count_existing_rows(nets: NetChanges, fetch: FetchRows) -> Longs:
+    """Return for each net change the number of the target's rows that have its key: 0 or 1, unless the table has duplicates."""
+    if not len(nets):
+        return np.zeros(0, np.int64)
+    existing = fetch(nets.keys(), True)
+    if not existing.num_rows:
+        return np.zeros(len(nets), np.int64)
+    both = [
+        join_arrays([ours, existing[name].combine_chunks().cast(ours.type)])
+        for ours, name in zip(nets.key, nets.table.key_names, strict=True)
+    ]
+    # Number the wanted and the stored keys together, then count the stored rows of each key.
+    codes, count = encode_keys(both)
+    ours, stored = codes[: len(nets)], codes[len(nets) :]
+    rows: Longs = np.bincount(stored, minlength=count)[ours]
+    return rows

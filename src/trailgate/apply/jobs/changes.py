@@ -15,25 +15,25 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 
-from trailgate.apply.effects.batch import TableChanges
 from trailgate.apply.effects.collisions import CollisionPolicy
-from trailgate.apply.effects.exclusions import find_final_errors
+from trailgate.apply.effects.exclusions import find_final_errors, unapplied_mask
 from trailgate.apply.effects.modes import ComputeChanges
 from trailgate.apply.effects.nets import RowEffect, compute_net_changes
 from trailgate.apply.effects.operation_errors import (
     DISCARD_TRANSACTION,
     ErrorResponses,
     OperationErrors,
+    extract_reason,
 )
 from trailgate.apply.effects.operations import TargetOperations
+from trailgate.apply.effects.table_changes import TableChanges
 from trailgate.apply.effects.tables import TargetTable
-from trailgate.apply.jobs.discards import OTHERS, extract_reason
+from trailgate.apply.jobs.discards import OTHERS
 from trailgate.apply.jobs.reading import SplitOperations
 from trailgate.apply.jobs.reports import TableReport, count_changes
 from trailgate.apply.jobs.schemas import TableModes
 from trailgate.apply.replicat.mapping import ReplicatMapping as MapStatements
 from trailgate.apply.targets.target import ApplyTarget
-from trailgate.arrays import Longs, Mask
 from trailgate.errors import TrailgateError
 
 TableEffects = tuple[str, Sequence[TableChanges], TableReport]  # a table's name, changes and counts
@@ -149,17 +149,6 @@ def count_reasons(
     # Operations without an error of their own, whose transaction is excluded.
     others = unapplied - len(faults.errors)
     return counts + Counter({OTHERS: others} if others > 0 else {})
-
-
-def unapplied_mask(
-    order: Longs, transactions: Longs, faults: OperationErrors, excluded: frozenset[int]
-) -> Mask:
-    """Return a mask of the operations that are not applied, because of an error or an excluded transaction.
-
-    ``order`` and ``transactions`` are the numbers of each operation and of its transaction.
-    """
-    mask: Mask = np.isin(order, list(faults.errors)) | np.isin(transactions, list(excluded))
-    return mask
 
 
 def _fetch(target: ApplyTarget, table: TargetTable, keys: pa.Table, keys_alone: bool) -> pa.Table:

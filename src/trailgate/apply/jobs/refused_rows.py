@@ -19,13 +19,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trailgate.apply.effects.append import POSITION
-from trailgate.apply.effects.batch import TableChanges
 from trailgate.apply.effects.collisions import NAMES
 from trailgate.apply.effects.exclusions import number_dependent_rows
-from trailgate.apply.effects.nets import RowEffect, encode_keys
+from trailgate.apply.effects.meta_columns import POSITION
+from trailgate.apply.effects.nets import RowEffect
 from trailgate.apply.effects.operation_errors import DUPLICATE
 from trailgate.apply.effects.operations import TargetOperations, join_arrays
+from trailgate.apply.effects.row_keys import encode_keys
+from trailgate.apply.effects.table_changes import TableChanges
 from trailgate.apply.effects.tables import TargetTable
 from trailgate.apply.jobs.reading import SplitOperations, build_position
 from trailgate.apply.targets.target import (

@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-from trailgate.apply.effects.batch import TableChanges
 from trailgate.apply.effects.operations import TargetOperations
+from trailgate.apply.effects.table_changes import TableChanges
 from trailgate.apply.targets.target import AppliedPosition
 
 

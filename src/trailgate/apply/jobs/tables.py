@@ -17,14 +17,14 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import ClassVar, Final
 
-from trailgate.apply.effects.append import POSITION
 from trailgate.apply.effects.collisions import CollisionPolicy
 from trailgate.apply.effects.column_types import ChosenColumnTypes
+from trailgate.apply.effects.meta_columns import POSITION
 from trailgate.apply.effects.operation_errors import (
     ErrorResponses,
 )
-from trailgate.apply.effects.replay import collect_keys
-from trailgate.apply.effects.tables import TargetTable, build_key_table
+from trailgate.apply.effects.row_keys import build_key_table, collect_keys
+from trailgate.apply.effects.tables import TargetTable
 from trailgate.apply.jobs.changes import (
     ChangeComputation,
 )

@@ -22,16 +22,12 @@ import numpy as np
 import pyarrow.compute as pc
 
 from trailgate.apply.effects.collisions import CollisionPolicy
+from trailgate.apply.effects.exclusions import unapplied_mask
 from trailgate.apply.effects.modes import ComputeChanges
 from trailgate.apply.effects.operation_errors import IGNORE, OperationErrors
 from trailgate.apply.effects.operations import TargetOperations
 from trailgate.apply.effects.tables import TargetTable
-from trailgate.apply.jobs.changes import (
-    ChangeComputation,
-    TableEffects,
-    count_reasons,
-    unapplied_mask,
-)
+from trailgate.apply.jobs.changes import ChangeComputation, TableEffects, count_reasons
 from trailgate.apply.jobs.discards import DiscardFile, get_discard_path
 from trailgate.apply.jobs.options import ApplyOptions
 from trailgate.apply.jobs.reading import SplitOperations

@@ -16,8 +16,8 @@ import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Row, SparkSession
 
-from trailgate.apply.effects.batch import TableChanges
 from trailgate.apply.effects.nets import RowEffect
+from trailgate.apply.effects.table_changes import TableChanges
 from trailgate.apply.effects.tables import TargetTable
 from trailgate.apply.targets import sql
 from trailgate.apply.targets.lake_keys import find_key_range

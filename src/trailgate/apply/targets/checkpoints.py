@@ -13,6 +13,7 @@ is the only row of a table per group, ``_trailgate/GROUP``, which also lists the
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
@@ -22,9 +23,10 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from trailgate.apply.effects.tables import TargetTable
 from trailgate.apply.targets.sql import CHECKPOINT, POSITION_COLUMNS
 from trailgate.apply.targets.target import AppliedPosition, GroupPosition, TablePosition
-from trailgate.errors import OptionError
+from trailgate.errors import DefinitionError, OptionError, Where
 
 # A checkpoint table of an earlier version has fewer columns, so they are not named.
 STATUS: Final = f"SELECT * FROM {CHECKPOINT} ORDER BY grp, target"
@@ -93,3 +95,41 @@ def check_iceberg_group(group: str) -> None:
     if not re.fullmatch(r"[\w-]+", group):
         problem = f"{group!r} cannot be the name of a group in an Iceberg catalog"
         raise OptionError(problem, hint="Use only letters, digits, _ and -")
+
+
+DROPPED_HINT: Final = "Restore the column with its values, or add it yourself if they may be NULL; or exclude it with COLMAP in a parameter file"
+
+
+def encode_known_columns(table: TargetTable | None) -> str | None:
+    """Encode the names of the columns that are applied to a table as a JSON list, which the SQL checkpoint table stores.
+
+    Returns None for ``table`` None, which stands for all tables.
+    """
+    if table is None:
+        return None
+    return json.dumps([one.name for one in table.columns if not one.extra])
+
+
+def check_known_columns(
+    expected: TargetTable, existing: TargetTable, known: str | None
+) -> TargetTable:
+    """Check that a database's table still has all columns that were applied earlier, and return ``existing``.
+
+    ``known`` is the stored result of ``encode_known_columns``. Raises DefinitionError if a column
+    no longer exists: adding it again would leave it NULL in all rows.
+    """
+    # Names are compared without case, as a database may have folded them.
+    names = {one.name.casefold() for one in existing.columns}
+    asked = {one.name.casefold() for one in expected.columns}
+    # A column is gone if the trail still has it, it was applied earlier, and the table lacks it.
+    gone = [
+        name
+        for name in json.loads(known or "[]")
+        if name.casefold() in asked and name.casefold() not in names
+    ]
+    if gone:
+        problem = "somebody has dropped this column since the table was last written"
+        raise DefinitionError(
+            problem, where=Where(table=str(existing), field=gone[0]), hint=DROPPED_HINT
+        )
+    return existing

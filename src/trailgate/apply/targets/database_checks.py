@@ -7,7 +7,6 @@ values (``sql.StagingDialect``); a value that it would change is an error.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
@@ -19,7 +18,6 @@ from trailgate.apply.effects.tables import KEYLESS_HINT, TargetColumn, TargetTab
 from trailgate.apply.targets.target import RowRefusedError, ValuesRefusedError
 from trailgate.errors import ApplyError, DefinitionError, OptionError, Where
 
-DROPPED_HINT: Final = "Restore the column with its values, or add it yourself if they may be NULL; or exclude it with COLMAP in a parameter file"
 KEY_HINT: Final = (
     "Change the type of the column, or choose other key columns with KEYCOLS in a parameter file"
 )
@@ -44,41 +42,6 @@ def not_a_table_error(object_type: str, name: str) -> DefinitionError:
         f"the target has {object_type} of this name, and changes can only be applied to tables"
     )
     return DefinitionError(problem, where=Where(table=name), hint="MAP the table to another name")
-
-
-def encode_known_columns(table: TargetTable | None) -> str | None:
-    """Encode the names of the columns that are applied to a table as a JSON list, which the SQL checkpoint table stores.
-
-    Returns None for ``table`` None, which stands for all tables.
-    """
-    if table is None:
-        return None
-    return json.dumps([one.name for one in table.columns if not one.extra])
-
-
-def check_known_columns(
-    expected: TargetTable, existing: TargetTable, known: str | None
-) -> TargetTable:
-    """Check that a database's table still has all columns that were applied earlier, and return ``existing``.
-
-    ``known`` is the stored result of ``encode_known_columns``. Raises DefinitionError if a column
-    no longer exists: adding it again would leave it NULL in all rows.
-    """
-    # Names are compared without case, as a database may have folded them.
-    names = {one.name.casefold() for one in existing.columns}
-    asked = {one.name.casefold() for one in expected.columns}
-    # A column is gone if the trail still has it, it was applied earlier, and the table lacks it.
-    gone = [
-        name
-        for name in json.loads(known or "[]")
-        if name.casefold() in asked and name.casefold() not in names
-    ]
-    if gone:
-        problem = "somebody has dropped this column since the table was last written"
-        raise DefinitionError(
-            problem, where=Where(table=str(existing), field=gone[0]), hint=DROPPED_HINT
-        )
-    return existing
 
 
 def check_key_types(table: TargetTable) -> TargetTable:

@@ -12,11 +12,10 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from deltalake import DeltaTable
 
-from trailgate.apply.effects.batch import build_complete_rows
-from trailgate.apply.effects.nets import NetChanges
+from trailgate.apply.effects.nets import NetChanges, build_complete_rows
 from trailgate.apply.effects.tables import TargetTable
 from trailgate.apply.targets import sql
-from trailgate.apply.targets.delta_statistics import has_rounded_statistics
+from trailgate.apply.targets.delta_properties import has_rounded_statistics
 from trailgate.apply.targets.lake_keys import IntegerKeys, find_key_range, list_distinct_keys
 from trailgate.errors import ApplyError, Where
 

@@ -16,6 +16,7 @@ from trailgate.errors import (
     TargetLockedError,
     TargetUnavailableError,
     TrailgateError,
+    Where,
     WriteError,
 )
 
@@ -78,3 +79,20 @@ DISK: Final = tuple(
 def find_sqlstate_fault(state: str) -> type[TrailgateError] | None:
     """Return the class of our error for a SQLSTATE of PostgreSQL, or None if it is not a fault of the server."""
     return SQLSTATES.get(state) or SQLSTATES.get(state[:2])
+
+
+def build_concurrent_run_error(group: str, source: str) -> TargetConflictError:
+    """Build the error for a group whose position was advanced by another run."""
+    return TargetConflictError(
+        f"another run is applying group {group} to this target",
+        where=Where(source=source),
+        hint="Stop one of them, or give it a group of its own: --group NAME",
+    )
+
+
+def build_conflict_error(cause: str, source: str) -> TargetConflictError:
+    """Build the error for a commit that failed because another writer committed first."""
+    problem = f"another writer changed the table meanwhile: {cause}"
+    return TargetConflictError(
+        problem, where=Where(source=source), hint="Nothing is lost: apply again"
+    )

@@ -16,14 +16,12 @@ from typing import Any, Final, NamedTuple, Protocol, runtime_checkable
 
 import pyarrow as pa
 
-from trailgate.apply.effects.batch import TableChanges
+from trailgate.apply.effects.table_changes import TableChanges
 from trailgate.apply.effects.tables import TargetTable
 from trailgate.errors import (
     ApplyError,
     MissingDependencyError,
     OptionError,
-    TargetConflictError,
-    Where,
     did_you_mean,
 )
 
@@ -99,23 +97,6 @@ class GroupPosition(NamedTuple):
     group: str
     position: AppliedPosition | None
     tables: list[TablePosition]
-
-
-def build_concurrent_run_error(group: str, source: str) -> TargetConflictError:
-    """Build the error for a group whose position was advanced by another run."""
-    return TargetConflictError(
-        f"another run is applying group {group} to this target",
-        where=Where(source=source),
-        hint="Stop one of them, or give it a group of its own: --group NAME",
-    )
-
-
-def build_conflict_error(cause: str, source: str) -> TargetConflictError:
-    """Build the error for a commit that failed because another writer committed first."""
-    problem = f"another writer changed the table meanwhile: {cause}"
-    return TargetConflictError(
-        problem, where=Where(source=source), hint="Nothing is lost: apply again"
-    )
 
 
 class ApplyTarget(Protocol):

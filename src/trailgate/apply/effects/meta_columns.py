@@ -13,12 +13,12 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from trailgate.apply.effects.batch import FetchRows, TableChanges
 from trailgate.apply.effects.collisions import CollisionPolicy
 from trailgate.apply.effects.nets import NetChanges, RowEffect
 from trailgate.apply.effects.operation_errors import OperationErrors
 from trailgate.apply.effects.operations import MISSING, TargetOperations
-from trailgate.apply.effects.tables import TargetColumn, TargetTable
+from trailgate.apply.effects.table_changes import TableChanges
+from trailgate.apply.effects.tables import FetchRows, TargetColumn, TargetTable
 from trailgate.model.changes import StateColumn
 from trailgate.model.operations_table import codes_to_letters
 
