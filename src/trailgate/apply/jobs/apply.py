@@ -20,11 +20,11 @@ from functools import partial
 from typing import Final, Self, Unpack
 
 from trailgate.apply.effects.operations import TargetOperations
-from trailgate.apply.jobs.groups import GroupSource
+from trailgate.apply.jobs.group_sources import GroupSource
 from trailgate.apply.jobs.options import OPTIONS, ApplyKeywords, ApplyOptions
 from trailgate.apply.jobs.reading import FOLD_ROWS, SplitOperations, SplitWork
 from trailgate.apply.jobs.reports import ApplyReport
-from trailgate.apply.jobs.resolved_options import check_effects, resolve_apply_options
+from trailgate.apply.jobs.resolved_options import check_option_effects, resolve_apply_options
 from trailgate.apply.jobs.tables import TargetTables
 from trailgate.apply.targets.target import AppliedPosition, ApplyTarget
 from trailgate.errors import (
@@ -147,7 +147,7 @@ class ApplyRun:
         retries: Retries | None = None,
     ) -> None:
         if target is None and open_target is None:
-            check_effects(to, options)
+            check_option_effects(to, options)
         self.mapped = mapped = resolve_apply_options(options)
         self._options, self._reading = mapped.options, reading or ThreadReading()
         self._find = partial(find_trail, trail, definitions or mapped.definitions)

@@ -115,7 +115,7 @@ class SplitOperations:
 class SplitWork:
     """Everything that is needed to read a split: the trail, the known tables, and how to convert operations.
 
-    - ``source``: the source that positions are stored with (``groups.py``)
+    - ``source``: the source that positions are stored with (``group_sources.py``)
     - ``wanted``: the tables to read
     - ``tables``: the known target tables, by the names with which they would be created
     - ``done``: on all other tables, operations up to this position are skipped
@@ -376,3 +376,31 @@ def _tx_id(batch: ChangeBatch, number: int) -> str | None:
     block, row = batch.find(number)
     text: str | None = None if block.tx_id is None else block.tx_id[row].as_py()
     return text
+
+
+def slice_batch(batch: SplitOperations, start: int, end: int) -> SplitOperations | None:
+    """Return the operations of a batch numbered ``start`` to ``end - 1``, or None if the batch has none."""
+
+    def rows(order: Longs) -> Longs:
+        return np.flatnonzero((order >= start) & (order < end))
+
+    chosen = {name: part.take(rows(part.order)) for name, part in batch.operations.items()}
+    operations = {name: part for name, part in chosen.items() if len(part)}
+    if not operations or batch.last is None:
+        return None
+    # The part ends at its last operation on any table. The last part keeps the batch's own end, whose
+    # position also has the digest and where the next batch begins.
+    end_at = batch.last
+    if end < batch.rows:
+        last = max(operations.values(), key=lambda part: int(part.order.max()))
+        end_at = build_position(batch.last.trail, last, int(last.order.argmax()))
+    return replace(
+        batch,
+        operations=operations,
+        blocks=[
+            (block.take(rows(block.order)), transactions[rows(block.order)])
+            for block, transactions in batch.blocks
+        ],
+        errors={number: one for number, one in batch.errors.items() if start <= number < end},
+        last=end_at,
+    )

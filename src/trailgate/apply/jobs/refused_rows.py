@@ -28,7 +28,7 @@ from trailgate.apply.effects.operations import TargetOperations, join_arrays
 from trailgate.apply.effects.row_keys import encode_keys
 from trailgate.apply.effects.table_changes import TableChanges
 from trailgate.apply.effects.tables import TargetTable
-from trailgate.apply.jobs.reading import SplitOperations, build_position
+from trailgate.apply.jobs.reading import SplitOperations, slice_batch
 from trailgate.apply.targets.target import (
     FindingTarget,
     RefusedRows,
@@ -243,34 +243,6 @@ def find_middle(batch: SplitOperations) -> int | None:
     order, transaction = order[sort], np.concatenate([numbers for _, numbers in pairs])[sort]
     begins = order[1:][np.diff(transaction) != 0]
     return int(begins[len(begins) // 2]) if len(begins) else None
-
-
-def slice_batch(batch: SplitOperations, start: int, end: int) -> SplitOperations | None:
-    """Return the operations of a batch numbered ``start`` to ``end - 1``, or None if the batch has none."""
-
-    def rows(order: Longs) -> Longs:
-        return np.flatnonzero((order >= start) & (order < end))
-
-    chosen = {name: part.take(rows(part.order)) for name, part in batch.operations.items()}
-    operations = {name: part for name, part in chosen.items() if len(part)}
-    if not operations or batch.last is None:
-        return None
-    # The part ends at its last operation on any table. The last part keeps the batch's own end, whose
-    # position also has the digest and where the next batch begins.
-    end_at = batch.last
-    if end < batch.rows:
-        last = max(operations.values(), key=lambda part: int(part.order.max()))
-        end_at = build_position(batch.last.trail, last, int(last.order.argmax()))
-    return replace(
-        batch,
-        operations=operations,
-        blocks=[
-            (block.take(rows(block.order)), transactions[rows(block.order)])
-            for block, transactions in batch.blocks
-        ],
-        errors={number: one for number, one in batch.errors.items() if start <= number < end},
-        last=end_at,
-    )
 
 
 def find_first_refused(

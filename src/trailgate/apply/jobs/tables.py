@@ -28,11 +28,11 @@ from trailgate.apply.effects.tables import TargetTable
 from trailgate.apply.jobs.changes import (
     ChangeComputation,
 )
-from trailgate.apply.jobs.groups import (
+from trailgate.apply.jobs.group_sources import (
     GroupSource,
     add_dropped_statements,
+    find_map_target,
     format_map_statement,
-    parse_map_target,
 )
 from trailgate.apply.jobs.options import ApplyOptions
 from trailgate.apply.jobs.reading import (
@@ -41,8 +41,6 @@ from trailgate.apply.jobs.reading import (
     join_split_operations,
     merge_known_tables,
     merge_source_definitions,
-)
-from trailgate.apply.jobs.refused_rows import (
     slice_batch,
 )
 from trailgate.apply.jobs.reports import ApplyReport
@@ -185,7 +183,7 @@ class TargetTables:
         The operations of the statement before the table's position would be skipped.
         """
         for one in statements:
-            target = parse_map_target(one)
+            target = find_map_target(one)
             for known in self._target.positions() if target else ():
                 if "*" not in target and TablePatterns((target,)).fits_end(known.table):
                     at = short_position(known.position)

@@ -30,7 +30,7 @@ from trailgate.apply.effects.tables import TargetTable
 from trailgate.apply.jobs.changes import ChangeComputation, TableEffects, count_reasons
 from trailgate.apply.jobs.discards import DiscardFile, get_discard_path
 from trailgate.apply.jobs.options import ApplyOptions
-from trailgate.apply.jobs.reading import SplitOperations
+from trailgate.apply.jobs.reading import SplitOperations, slice_batch
 from trailgate.apply.jobs.refused_rows import (
     RowsRefusedError,
     build_rows_error,
@@ -40,7 +40,6 @@ from trailgate.apply.jobs.refused_rows import (
     find_refused_operations,
     find_refused_values,
     locate_refusal,
-    slice_batch,
 )
 from trailgate.apply.jobs.reports import ApplyReport, TableReport
 from trailgate.apply.jobs.schemas import TargetSchemas

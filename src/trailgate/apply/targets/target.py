@@ -30,7 +30,7 @@ from trailgate.errors import (
 class AppliedPosition:
     """How far a trail is applied: the last operation's position (20 digits), CSN, and commit time in microseconds since 1970 UTC.
 
-    ``trail`` is the source: the trail with its tables or MAP statements (``apply/jobs/groups.py``).
+    ``trail`` is the source: the trail with its tables or MAP statements (``apply/jobs/group_sources.py``).
     ``digest`` is the digest of the operation's record, and ``reached`` is the beginning of the next
     batch. Both are None if the operations came from a DataFrame or an earlier version stored the
     position. Targets store all fields for the position of all tables (decision 0117).

@@ -32,7 +32,7 @@ _SOURCE: Final = re.compile(
 EXCLUDED: Final = "!"  # before an excluded pattern, such as !hr.tmp_*
 
 
-def parse_map_target(statement: str) -> str:
+def find_map_target(statement: str) -> str:
     """Return the target table of a MAP statement such as ``hr.t>copy.t``, or "" if it has none."""
     return statement.partition(">")[2].partition(":")[0]
 
@@ -104,11 +104,11 @@ def add_dropped_statements(text: str, before: str) -> str:
         return text
     # Keep a dropped statement as long as no current one writes its target. With a wildcard target it
     # is not known which tables it wrote, so it is forgotten.
-    written = TablePatterns(tuple(map(parse_map_target, current.taken)))
+    written = TablePatterns(tuple(map(find_map_target, current.taken)))
     dropped = sorted(
         one
         for one in (earlier.taken | earlier.dropped) - current.taken
-        if parse_map_target(one) and "*" not in one and not written.fits_end(parse_map_target(one))
+        if find_map_target(one) and "*" not in one and not written.fits_end(find_map_target(one))
     )
     return f"{text}&dropped={','.join(dropped)}" if dropped else text
 
