@@ -11,6 +11,7 @@ from functools import partial
 from itertools import takewhile
 from typing import Any, Final
 
+from trailgate.browse.charts import time_chart
 from trailgate.browse.filters import (
     CONTAINS,
     EQUALS,
@@ -30,7 +31,7 @@ from trailgate.browse.operations import (
     ShownOperation,
     parse_place,
 )
-from trailgate.browse.pages import KIND_NAMES, Query, link_to, place_text, time_chart
+from trailgate.browse.pages import KIND_NAMES, Query, link_to, place_text
 from trailgate.browse.spans import UnreadOperations
 from trailgate.browse.transaction_extent import TransactionExtent, measure_transaction
 from trailgate.errors import OptionError
