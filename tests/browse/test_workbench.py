@@ -527,7 +527,7 @@ def test_properties_are_not_saved_through_a_link(
 @settings(max_examples=examples(200))
 @given(st.one_of(st.binary(), st.text(alphabet="a\r\n\0é\ufeff").map(str.encode)))
 def test_a_message_on_the_page_is_the_same_message(raw: bytes) -> None:
-    text, form = workbench.show_message(raw)
+    text, form = message_views.format_message(raw)
     sheet = workbench.Sheet(message=text, form=form)
 
     assert "\r" not in text  # which a page's field would lose

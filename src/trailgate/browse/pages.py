@@ -21,6 +21,7 @@ import trailgate
 from trailgate.browse.index import KINDS
 from trailgate.browse.operations import COLUMNS, LONGEST
 from trailgate.browse.transactions import SECOND
+from trailgate.model.positions import parse_position
 from trailgate.model.tables import Column
 from trailgate.model.types import TYPES
 from trailgate.storage.files.trail_files import TrailPosition
@@ -44,6 +45,11 @@ def link_to(page: str, **query: object) -> str:
     """Return the relative address of a page of browse."""
     known = {name.rstrip("_"): value for name, value in query.items() if value not in (None, "")}
     return f"{page}?{urlencode(known)}" if known else page
+
+
+def parse_place(text: str) -> TrailPosition | None:
+    """Parse the trail position in a page's address, or return None if it is empty. Raises OptionError."""
+    return TrailPosition(*parse_position(text)) if text else None
 
 
 def place_text(position: TrailPosition) -> str:
@@ -101,7 +107,7 @@ def csn_text(csn: str | None) -> str:
     return visible((csn or "").lstrip("0") or (csn or "")[-1:])
 
 
-def marked(text: str, wanted: str) -> str:
+def mark_matches(text: str, wanted: str) -> str:
     """Escape a value for HTML and mark each occurrence of the searched text, in upper or lower case."""
     if not wanted:
         return escape(visible(text))
@@ -113,7 +119,7 @@ def marked(text: str, wanted: str) -> str:
     )
 
 
-def type_name(column: Column) -> str:
+def column_type_name(column: Column) -> str:
     """Return the public name of a column's type, or "" if its type code has no name."""
     known = TYPES.get(column.data_type)
     return known.name if known is not None else ""
@@ -145,7 +151,7 @@ def template_environment() -> Environment:
         "duration": duration_words,
         "place": place_text,
         "visible": visible,
-        "marked": marked,
+        "marked": mark_matches,
         "csn": csn_text,
         "bytes": lambda text: len(text.encode()),
     }
@@ -154,7 +160,7 @@ def template_environment() -> Environment:
         "longest": LONGEST,
         "most_columns": COLUMNS,
         "kind_names": KIND_NAMES,
-        "type_name": type_name,
+        "type_name": column_type_name,
         "version": trailgate.__version__,
     }
     return made

@@ -33,7 +33,7 @@ from trailgate.model.positions import long_position, parse_position, short_posit
 from trailgate.model.table_patterns import TablePatterns
 from trailgate.model.transactions import OperationDropper, mask_ends
 from trailgate.options import check_arguments
-from trailgate.publish.origins import OriginFinder
+from trailgate.publish.message_origins import OriginFinder
 from trailgate.publish.senders.broker_sink import (
     GROUP_IS,
     OTHER_GROUP,

@@ -181,7 +181,7 @@ def _receive(loaded: LoadedCapture, arguments: CaptureArguments, address: Broker
     if most messages are bad.
     """
     from trailgate.live.commands.output import LiveOutput, print_live
-    from trailgate.live.files.journal import JournalOptions
+    from trailgate.live.files.journal_writer import JournalOptions
     from trailgate.live.jobs.metrics import read_reports
     from trailgate.live.jobs.run import ReceiveOptions, open_live
     from trailgate.messages.metadata import REMEMBERED

@@ -16,7 +16,6 @@ import numpy as np
 import pyarrow as pa
 
 from trailgate.errors import StorageError, Where
-from trailgate.live.files.journal import StoredMessages
 from trailgate.live.files.journal_segments import (
     IDS,
     RESTORE,
@@ -27,6 +26,7 @@ from trailgate.live.files.journal_segments import (
     segment_frames,
     walk_heads,
 )
+from trailgate.live.files.journal_writer import StoredMessages
 from trailgate.storage.files.listing import files_on_disk
 from trailgate.storage.files.quarantine import format_quarantine_line
 

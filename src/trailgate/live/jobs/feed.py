@@ -29,7 +29,7 @@ from trailgate.errors import BrokerError, BrokerRefusedError, OptionError, Where
 from trailgate.live.brokers.address import BrokerAddress, ProtocolFamily
 from trailgate.live.brokers.kafka import KafkaReceiver
 from trailgate.live.brokers.receiver import MessageWindow, Receiver
-from trailgate.live.files.journal import Journal, JournalOptions, StoredMessages
+from trailgate.live.files.journal_writer import Journal, JournalOptions, StoredMessages
 from trailgate.messages.messages import HeaderColumns, MessageBatch, as_messages
 from trailgate.messages.metadata import MessageIdRule, MessageIds
 from trailgate.messages.problems import Problem

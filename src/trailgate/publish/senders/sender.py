@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from trailgate.errors import StorageError, Where
 from trailgate.messages.publishing import WrittenMessages
-from trailgate.publish.origins import MessageOrigins
+from trailgate.publish.message_origins import MessageOrigins
 from trailgate.storage.files.addresses import absolute
 from trailgate.storage.live.checkpoint import OTHER_VERSION
 from trailgate.storage.writing.table_writing import Counts
@@ -142,7 +142,7 @@ class OutgoingMessages(NamedTuple):
         return OutgoingMessages(self.messages.slice(begin, stop), self.origins.slice(begin, stop))
 
 
-def wait_and_log(
+def wait_for_broker(
     wait: Callable[[float], Result],
     seconds: float,
     what: str,

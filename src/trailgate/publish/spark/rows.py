@@ -20,7 +20,7 @@ from trailgate.capture.formats import writer_for
 from trailgate.messages.publishing import TRANSACTION, PublishOptions, WrittenMessages
 from trailgate.model.changes import ChangeBatch
 from trailgate.model.transactions import count_rows_to_last_end
-from trailgate.publish.origins import MessageOrigins, OriginFinder
+from trailgate.publish.message_origins import MessageOrigins, OriginFinder
 from trailgate.publish.senders.kafka import POSITIONS
 from trailgate.publish.senders.topics import TopicNames
 

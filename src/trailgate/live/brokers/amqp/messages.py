@@ -223,7 +223,7 @@ class EncodedMessages:
         return MALFORMED.format(PROBLEMS[problem], place, size)
 
 
-def find_messages(data: Any, places: Longs) -> EncodedMessages:
+def index_messages(data: Any, places: Longs) -> EncodedMessages:
     """Find the fields and bodies of AMQP messages.
 
     ``places`` are the offsets of the messages, and the end of the last one. The number of fields is
