@@ -267,7 +267,7 @@ def _bin_chart(label: str, counts: Longs, names: list[str]) -> Chart:
 
 
 def round_times(begin: int, end: int) -> list[tuple[int, str]]:
-    """Choose round times for the labels of a time axis between two times (microseconds since 1970, UTC).
+    """Choose round times for the labels of a chart's time axis between two times (microseconds since 1970, UTC).
 
     Labels are times of day such as 12:30 (with seconds if they are less than a minute apart), dates
     at midnights, or months or years on a long axis. The first time of day has the date too.

@@ -79,7 +79,7 @@ def wider(width: BinWidth) -> BinWidth:
 
 
 def month_numbers(times: Longs) -> Longs:
-    """Return the month number of each time. It is only correct for times between 1970 and 2100."""
+    """Return the number of the calendar month of each time, for bins of months. It is only correct for times between 1970 and 2100."""
     found: Longs = np.take(_months_of_days(), times // (DAY * SECOND), mode="clip")
     return found
 
@@ -197,7 +197,7 @@ def empty_runs(counts: Longs) -> list[tuple[int, int]]:
 
 
 def add_each(histograms: Sequence[TimeHistogram], times: Longs, slots: Longs) -> None:
-    """Count each time in one of several histograms, which have only one operation type each.
+    """Count each time in one of several time histograms, which have only one operation type each.
 
     ``slots`` has the index of each time's histogram, or -1 to skip the time. The bins of the
     histograms must already cover the times (``fit``).

@@ -94,7 +94,7 @@ def view_of(capture: Capture, messages: MessageBatch) -> MessageView:
 def find_record_errors(
     capture: Capture, view: MessageView, messages: MessageBatch
 ) -> list[TrailgateError]:
-    """Parse each record of a message separately, and return the errors with offsets within the message."""
+    """Parse each record of a message view separately, and return the errors with offsets within the message."""
     if not view.records:
         return []
     begins = np.array([one.begin for one in view.records])
@@ -124,7 +124,7 @@ def find_record_errors(
 
 
 def field_roles(options: MetadataOptions) -> dict[str, str]:
-    """Return the roles of header fields by name, such as "time" or "operation type"."""
+    """Return the roles that a message view shows for header fields, such as "time" or "operation type", by field name."""
     roles_by_name: dict[str, list[str]] = {}
     sources = [(getattr(options, name), role) for name, role in METADATA.items()]
     sources += [(one, "table") for one in options.table]
@@ -274,7 +274,7 @@ def _slots(
 
 
 def format_message(raw: bytes) -> tuple[str, str]:
-    """Format a message for the workbench: as text, or as hex digits if text would lose bytes.
+    """Format a message to view it on the workbench: as text, or as hex digits if text would lose bytes.
 
     Also returns the form: "lf", "crlf" (the line ends of the text) or "hex".
     """

@@ -100,7 +100,7 @@ def operations_page(index: TrailIndex, query: Query, summaries: Summaries) -> di
 
 
 def matches_part(index: TrailIndex, query: Query, summaries: Summaries) -> dict[str, Any]:
-    """Count further matches, and return the template values for the summary above the operations."""
+    """Count further matches for the page of operations, and return the template values of the part above the operations."""
     return _matches(index, query, summaries, COUNT_SECONDS)
 
 
@@ -192,7 +192,7 @@ def _previous(result: SearchResult, query: Query) -> str:
 
 
 def complete_value(index: TrailIndex, query: Query) -> str:
-    """Return the complete text of a value that pages show shortened.
+    """Return the complete text of an operation's value that the page of operations shows shortened.
 
     Raises OptionError if there is no such operation, column or value.
     """

@@ -40,7 +40,7 @@ COUNTED: Final = ("messages", "transactions", "operations", "quarantined", "skip
 
 
 def no_link(page: str, **query: object) -> str:
-    """Return an empty address: a report has no other pages to link to."""
+    """Return an empty address for the overview in a report, which has no other pages to link to."""
     del page, query
     return ""
 
@@ -116,7 +116,7 @@ def _answers(index: TrailIndex, link: Link) -> Iterator[tuple[str, str, str]]:
 
 
 def finding_row(index: TrailIndex, finding: Finding, link: Link) -> dict[str, Any]:
-    """Return the template values for a finding of the check, with a link to the page of its bytes."""
+    """Return the template values for a finding of the check in the overview, with a link to the page of its bytes."""
     file = index.file_named(finding.file)
     at = last = ""
     if file is not None and finding.offset is not None and file.size:
@@ -135,7 +135,7 @@ def finding_row(index: TrailIndex, finding: Finding, link: Link) -> dict[str, An
 
 
 def manifest_of(listing: TrailListing) -> Manifest | None:
-    """Read the trail's manifest, or return None if it is missing or unreadable.
+    """Read the manifest that the overview of a trail shows, or return None if it is missing or unreadable.
 
     The check reports that.
     """
@@ -161,7 +161,7 @@ def _run(manifest: Manifest) -> dict[str, Any]:
 
 
 def render_report(index: TrailIndex) -> str:
-    """Render the report of a trail as one HTML file."""
+    """Render the overview of a trail as a report, which is one HTML file."""
     style = read_asset("style.css")
     # the page's security policy allows this style sheet by its hash
     digest = b64encode(sha256(style.encode()).digest()).decode()

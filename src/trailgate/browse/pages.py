@@ -108,7 +108,7 @@ def csn_text(csn: str | None) -> str:
 
 
 def mark_matches(text: str, wanted: str) -> str:
-    """Escape a value for HTML and mark each occurrence of the searched text, in upper or lower case."""
+    """Escape a value for a page, and mark each occurrence of the searched text, in upper or lower case."""
     if not wanted:
         return escape(visible(text))
     parts = re.split(f"({re.escape(wanted)})", text, flags=re.IGNORECASE)
@@ -120,13 +120,13 @@ def mark_matches(text: str, wanted: str) -> str:
 
 
 def column_type_name(column: Column) -> str:
-    """Return the public name of a column's type, or "" if its type code has no name."""
+    """Format a column's type for a page by its public name, or return "" if its type code has no name."""
     known = TYPES.get(column.data_type)
     return known.name if known is not None else ""
 
 
 def read_asset(name: str) -> str:
-    """Read a style sheet or script of the pages."""
+    """Read a style sheet or script that pages use."""
     return resources.files("trailgate.browse").joinpath("static", name).read_text("utf-8")
 
 
@@ -172,7 +172,7 @@ def render(template: str, values: Mapping[str, Any], link: Link = link_to) -> st
 
 
 def duration_words(microseconds: int) -> str:
-    """Return a duration in its two largest units, such as "2 d 3 h" or "250 ms"."""
+    """Format a duration for a page in its two largest units, such as "2 d 3 h" or "250 ms"."""
     words = []
     for size, unit in DURATION_UNITS:
         count, microseconds = divmod(microseconds, size)

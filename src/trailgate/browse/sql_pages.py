@@ -96,7 +96,7 @@ def sql_page(
 def statement_rows(
     index: TrailIndex, text: str, cancellation: QueryCancellation
 ) -> pa.RecordBatchReader:
-    """Run an SQL statement of the page and return its rows.
+    """Run the statement of the SQL page and return its rows.
 
     Raises OptionError if the statement is not allowed or was canceled.
     """

@@ -283,7 +283,7 @@ def as_file(text: str) -> bytes:
 
 
 def paths_in_properties(properties: str) -> list[str]:
-    """Return the file paths that properties name, even if the properties contain errors."""
+    """Return the paths of the files that the workbench's properties name, even if the properties contain errors."""
     paths = []
     for line in properties.split("\n"):
         name, equals, value = line.strip().partition("=")

@@ -120,7 +120,7 @@ def apply_beside(trail: str, to: str, output: LiveOutput) -> Iterator[CompanionA
 
 
 def apply_captured(trail: str, to: str, *, as_json: bool) -> None:
-    """Apply the operations that a capture has just written to a trail, and print the result.
+    """Apply the operations that ``trailgate capture --apply`` has just written to a trail, and print the result.
 
     Does nothing if there is no trail, because the capture wrote no operation.
     """

@@ -112,7 +112,7 @@ def publish_beside(
 
 
 def publish_captured(trail: str, to: str, form: str, *, as_json: bool) -> None:
-    """Publish the operations that a capture wrote into a trail, and print the result.
+    """Publish the operations that ``trailgate capture --publish`` has just written to a trail, and print the result.
 
     Does nothing if the capture wrote no trail because all messages were bad.
     """

@@ -633,7 +633,7 @@ def read_status(
 
 
 def name_source(prefix: str) -> str:
-    """Return the trail's name for the state of a publication: its absolute path or address, without logins."""
+    """Return the name of the trail that a publication stores in its state: its absolute path or address, without logins."""
     path = absolute(prefix)
     return mask_logins(path if is_stored(path) else os.path.normpath(path))
 

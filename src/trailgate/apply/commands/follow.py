@@ -257,7 +257,7 @@ def retry_policy(
     lasting: bool = False,
     stopped: Callable[[], bool] = lambda: False,
 ) -> Retries:
-    """Build the policy of retries after faults of an apply target.
+    """Build the policy by which the commands of apply retry after faults of the target.
 
     Retries end after ``patience`` seconds. If that is None, a ``lasting`` run retries without end.
     """

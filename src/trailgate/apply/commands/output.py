@@ -120,7 +120,7 @@ def _print_faults(faults: Mapping[str, int]) -> None:
 
 
 def print_followed(statistics: ApplyStatistics, target: str, *, as_json: bool) -> None:
-    """Print the totals of ``trailgate apply --follow``, as JSON or as text."""
+    """Print the totals of ``trailgate apply --follow`` when it ends, as JSON or as text."""
     with quiet_pipe():
         if as_json:
             total = report_to_json(statistics.done, statistics.faults)

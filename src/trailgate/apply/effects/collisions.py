@@ -97,7 +97,7 @@ def first_collision_error(
 def several_rows_error(
     operations: TargetOperations, row: int, count: int, *, old: bool = False
 ) -> ApplyError:
-    """Build the error for an operation whose key has ``count`` rows in the target, because it would change all of them.
+    """Build the error for a collision with duplicate rows: the operation's key has ``count`` rows in the target, and it would change all of them.
 
     ``old``: it is the key before the operation. No Oracle error corresponds to this one.
     """
@@ -146,7 +146,7 @@ def collision_error(
     twice: bool = False,
     column: int | None = None,
 ) -> ApplyError:
-    """Build the error for an operation that does not fit the rows of its table.
+    """Build the error for a collision: an insert of a row that already exists, or a change of a row that does not.
 
     ``expected`` is true if the operation needs an existing row, which is missing, and false if its
     row exists already. ``old``: the error names the key before the operation. ``twice``: two rows
@@ -174,7 +174,7 @@ def collision_error(
 
 
 def count_existing_rows(nets: NetChanges, fetch: FetchRows) -> Longs:
-    """Return for each net change the number of the target's rows that have its key: 0 or 1, unless the table has duplicates."""
+    """Count the target's rows with the key of each net change, to find collisions: 0 or 1, unless the table has duplicates."""
     if not len(nets):
         return np.zeros(0, np.int64)
     existing = fetch(nets.keys(), True)

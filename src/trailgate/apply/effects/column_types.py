@@ -132,7 +132,7 @@ def _type_of(type_name: str, text: str) -> pa.DataType:
 
 
 def created_type(column: Column) -> pa.DataType:
-    """Choose the Arrow type of a column in a created target table, by its source column.
+    """Choose the Arrow type of a column in a created target table, by its source column's type.
 
     Numbers in text stay text, because no number type holds them all. So do intervals, times with a
     zone, and times with more than six digits of fraction.
@@ -145,7 +145,7 @@ def created_type(column: Column) -> pa.DataType:
 
 
 def make_conversion(column: Column, target: TargetColumn, *, is_key: bool = False) -> Convert:
-    """Return a function that converts a block's column to the type of a target column.
+    """Return a function that converts values from a source column's type to the type of a target column.
 
     The function raises DecodeError for a value that does not fit, with its row in ``where.record``.
     In a key column, values that are equal in the target are converted to the same value.

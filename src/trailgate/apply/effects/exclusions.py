@@ -33,7 +33,7 @@ def find_final_errors(
     *,
     updates_insert: bool,
 ) -> tuple[dict[int, TrailgateError], bool]:
-    """Decide which errors of a batch's operations are final, and whether the batch must be tried again.
+    """Decide which errors of a batch are final if failed operations exclude others, and whether the batch must be tried again.
 
     Returns the final errors by operation number, and true if the batch must be tried again without
     these operations and the transactions that they exclude.
@@ -126,7 +126,7 @@ def number_dependent_rows(operations: TargetOperations) -> Longs:
 def unapplied_mask(
     order: Longs, transactions: Longs, faults: OperationErrors, excluded: frozenset[int]
 ) -> Mask:
-    """Return a mask of the operations that are not applied, because of an error or an excluded transaction.
+    """Return a mask of the operations that are not applied, because of an error or because their transaction is excluded.
 
     ``order`` and ``transactions`` are the numbers of each operation and of its transaction.
     """

@@ -64,7 +64,7 @@ UNKNOWN_KEY: Final = -1
 
 
 def known_flag_name(column: str) -> str:
-    """Return the name of the flag column for ``column``: it is true if the value of ``column`` is known."""
+    """Return the name of a column's flag in the table of known keys: it is true if the column's value is known."""
     return f"trailgate:known:{column}"
 
 

@@ -37,14 +37,14 @@ META_COLUMNS: Final = (TargetColumn("_op_ts", TIME), TargetColumn(POSITION, pa.s
 
 
 def build_append_table(table: TargetTable) -> TargetTable:
-    """Return the target table of ``--mode append``: with the columns that describe an operation, and without a key."""
+    """Return the target table of ``--mode append``: with the meta columns that describe an operation, and without a key."""
     return TargetTable(table.name, (*table.columns, *COLUMNS), (), keyless=True)
 
 
 def append_changes(
     operations: TargetOperations, fetch: FetchRows, policy: CollisionPolicy, faults: OperationErrors
 ) -> list[TableChanges]:
-    """Build the changes of ``--mode append``: one new row per operation, with its values and the columns that describe it.
+    """Build the changes of ``--mode append``: one new row per operation, with its values and the meta columns that describe it.
 
     The row has the values after the operation, or for a delete the values before it. If an update
     logs a key column only in its before image, that value is used. ``_op_ts`` is in UTC. The column
@@ -79,12 +79,12 @@ def append_changes(
 
 
 def add_meta_columns(table: TargetTable) -> TargetTable:
-    """Return the table with the ``--meta`` columns ``_op_ts`` and ``_position`` added."""
+    """Return the target table with the meta columns ``_op_ts`` and ``_position`` added, for ``--meta``."""
     return replace(table, columns=(*table.columns, *META_COLUMNS))
 
 
 def set_meta_values(operations: TargetOperations) -> TargetOperations:
-    """Set the columns ``_op_ts`` and ``_position`` of each operation, as if the source had logged them."""
+    """Set the meta columns ``_op_ts`` and ``_position`` of each operation, as if the source had logged them."""
     present = np.zeros(len(operations), bool)
     stamps = {
         "_op_ts": pa.array(operations.op_ts).cast(TIME),

@@ -35,7 +35,7 @@ from trailgate.apply.effects.operation_errors import OperationErrors
 from trailgate.apply.effects.operations import TargetOperations
 from trailgate.apply.effects.soft_delete import COLUMNS as MARKS
 from trailgate.apply.effects.soft_delete import add_delete_marks, compute_soft_deletes
-from trailgate.apply.effects.table_changes import TableChanges, compute_changes
+from trailgate.apply.effects.table_changes import TableChanges, compute_table_changes
 from trailgate.apply.effects.tables import FetchRows, TargetColumn, TargetTable
 
 ComputeChanges = Callable[
@@ -74,7 +74,7 @@ class ApplyMode(NamedTuple):
 def _current(
     operations: TargetOperations, fetch: FetchRows, policy: CollisionPolicy, faults: OperationErrors
 ) -> Sequence[TableChanges]:
-    return (compute_changes(operations, fetch, policy, faults),)
+    return (compute_table_changes(operations, fetch, policy, faults),)
 
 
 # By the name in --mode.

@@ -23,13 +23,13 @@ NAN: Final = float("nan")
 
 
 def collect_keys(operations: TargetOperations) -> list[Key]:
-    """Return all old and new keys of operations on a target table, each once, in order of first appearance."""
+    """Return all old and new keys of operations as tuples, each once, in order of first appearance."""
     both = zip(key_tuples(operations.old_key), key_tuples(operations.key), strict=True)
     return list(dict.fromkeys(key for pair in both for key in pair))
 
 
 def key_tuples(columns: Sequence[pa.Array]) -> list[Key]:
-    """Convert the key columns of a target table to one tuple of Python values per row."""
+    """Convert the key columns of rows to one tuple of Python values per row."""
     return list(zip(*map(to_python_values, columns), strict=True))
 
 
@@ -46,7 +46,7 @@ def to_python_values(column: pa.Array | pa.ChunkedArray) -> list[Any]:
 
 
 def build_key_table(table: TargetTable, keys: Sequence[tuple[Any, ...]]) -> pa.Table:
-    """Build an Arrow table of a target table's key columns from keys, each a tuple of Python values."""
+    """Convert row keys, each a tuple of Python values, to an Arrow table of the target table's key columns."""
     columns = [
         pa.array([key[number] for key in keys], table.columns[at].type)
         for number, at in enumerate(table.key)

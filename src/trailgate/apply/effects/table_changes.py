@@ -77,7 +77,7 @@ class TableChanges:
         return {effect.name.lower(): int(counts[effect]) for effect in RowEffect}
 
 
-def compute_changes(
+def compute_table_changes(
     operations: TargetOperations,
     fetch: FetchRows,
     collisions: CollisionPolicy = CollisionPolicy.STOP,

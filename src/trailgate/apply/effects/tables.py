@@ -133,7 +133,7 @@ class TargetTable:
 
 
 def fold_upper_case(name: str) -> str:
-    """Choose the name of a created table or column: ``ORDERS`` becomes ``orders``, and ``Orders`` is unchanged.
+    """Convert the name of a source table or column to its name in a target table that is created: ``ORDERS`` becomes ``orders``, and ``Orders`` is unchanged.
 
     Oracle stores unquoted names in upper case, PostgreSQL in lower case.
     """
@@ -195,7 +195,7 @@ def add_missing_columns(existing: TargetTable, wanted: TargetTable) -> TargetTab
 
 
 def make_empty_fetch(table: TargetTable) -> FetchRows:
-    """Return a fetch function for an empty target table: it finds no rows."""
+    """Return the ``FetchRows`` of an empty target table: it finds no rows."""
 
     def fetch(_: pa.Table, keys_alone: bool) -> pa.Table:
         schema = table.schema

@@ -481,14 +481,14 @@ class ApplyRun:
 
 
 def to_stored_position(applied: AppliedPosition) -> StoredPosition:
-    """Convert the position that a target stores to the form with which trail readers resume."""
+    """Convert the position up to which a trail is applied to the form with which trail readers resume."""
     return StoredPosition(applied.position, applied.csn, applied.digest, applied.reached)
 
 
 def describe_unapplied(
     trail: Address, applied: AppliedPosition, definitions: Address | Definitions | None = None
 ) -> tuple[str, ...]:
-    """Return a sentence for each part after an applied position, at the end of the trail, that cannot be applied yet.
+    """Return a sentence for each part of a trail, after the position that apply has reached, that cannot be applied yet.
 
     Raises StorageError if the position belongs to another trail, and DecodeError if the trail is
     damaged.

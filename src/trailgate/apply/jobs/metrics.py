@@ -33,7 +33,7 @@ LAG: Final = Metric("trailgate_apply_lag_seconds", "seconds", "The age of the la
 
 
 def find_unapplied_begin(trail: TrailFiles, position: AppliedPosition | None) -> TrailPosition:
-    """Return where the part of a trail that is not applied yet begins.
+    """Return the position from which the lag of apply is measured: where the unapplied part of a trail begins.
 
     This is the beginning of the next batch if the position states it (``reached``), or else the end
     of the transaction at the position. Without a position it is the beginning of the trail.
@@ -147,5 +147,5 @@ def format_apply_metrics(statistics: ApplyStatistics, labels: Mapping[str, str])
 
 
 def apply_metric_labels(trail: str, target: str, group: str) -> dict[str, str]:
-    """Return the labels of the apply metrics: trail, target and group."""
+    """Return the labels of the metrics of apply: trail, target and group."""
     return {"trail": trail, "target": mask_logins(target), "group": group}

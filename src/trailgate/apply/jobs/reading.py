@@ -43,7 +43,7 @@ Part = tuple[ChangeBlock, Longs]  # a block, and the transaction number of each 
 
 
 def map_to_same_table(block: ChangeBlock, faults: OperationErrors) -> Sequence[ChangeBlock]:
-    """Map a block of a source table to the target table of the same name, for runs without MAP statements."""
+    """Return a block that was read as operations on the target table of the same name, for runs without MAP statements."""
     del faults
     return (block,)
 
@@ -321,7 +321,7 @@ def join_split_operations(reads: Sequence[SplitOperations]) -> SplitOperations:
 
 
 def merge_known_tables(reads: Iterable[SplitOperations]) -> dict[str, KnownTable]:
-    """Merge the target tables of all splits of a batch by name. A table gets the columns that any split added to it."""
+    """Merge the target tables that readers of splits assumed, by name. A table gets the columns that any split added to it."""
     tables: dict[str, KnownTable] = {}
     for one in reads:
         for name, known in one.tables.items():
@@ -331,7 +331,7 @@ def merge_known_tables(reads: Iterable[SplitOperations]) -> dict[str, KnownTable
 
 
 def merge_source_definitions(reads: Iterable[SplitOperations]) -> dict[str, dict[Table, str]]:
-    """Merge the source tables' definitions of all splits, each with the position of the first operation that uses it."""
+    """Merge the source definitions that the splits of a batch have read, each with the position of the first operation that uses it."""
     defined: dict[str, dict[Table, str]] = {}
     for one in reads:
         for positions in one.defined.values():
@@ -341,7 +341,7 @@ def merge_source_definitions(reads: Iterable[SplitOperations]) -> dict[str, dict
 
 
 def build_position(source: str, block: ChangeBlock | TargetOperations, row: int) -> AppliedPosition:
-    """Build the position that a target stores after it has applied the operation in this row."""
+    """Build the position that is reached when the operation in this row of a block or batch has been applied."""
     return AppliedPosition(
         source, block.position[row].as_py(), block.csn[row].as_py(), int(block.op_ts[row])
     )
@@ -379,7 +379,7 @@ def _tx_id(batch: ChangeBatch, number: int) -> str | None:
 
 
 def slice_batch(batch: SplitOperations, start: int, end: int) -> SplitOperations | None:
-    """Return the operations of a batch numbered ``start`` to ``end - 1``, or None if the batch has none."""
+    """Return the ``SplitOperations`` of a batch numbered ``start`` to ``end - 1``, or None if the batch has none."""
 
     def rows(order: Longs) -> Longs:
         return np.flatnonzero((order >= start) & (order < end))

@@ -84,7 +84,7 @@ def build_rows_error(
 
 
 def check_deferred_rows(target: FindingTarget, written: Written) -> None:
-    """Check the target's deferred constraints for all written changes of a batch, before the commit.
+    """Check the written rows of a batch against the target's deferred constraints, before the commit.
 
     Raises RowRefusedError if they reject rows that were written. The error lists all rejected rows
     of one table if the target can find them.
@@ -201,7 +201,7 @@ def _refused_numbers(
 def find_refused_values(
     batch: SplitOperations, refusal: ValuesRefusedError
 ) -> dict[int, TrailgateError]:
-    """Return the errors of the operations that write a value which the target rejects, by operation number."""
+    """Find the operations whose rows have a value that the target rejects, and return their errors by operation number."""
     errors: dict[int, TrailgateError] = {}
     refused = pa.array(list(refusal.errors), pa.string())
     table, field = (refusal.where.table or "").casefold(), (refusal.where.field or "").casefold()
@@ -272,7 +272,7 @@ def find_first_refused(
 
 
 def locate_refusal(batch: SplitOperations, number: int, error: TrailgateError) -> TrailgateError:
-    """Add the position, table and key of a rejected operation to its error."""
+    """Add the position, table and key of the operation to the error of a row that the target rejects."""
     for operations in batch.operations.values():
         for row in np.flatnonzero(operations.order == number).tolist():
             key = (

@@ -91,7 +91,7 @@ def decode_lake_checkpoint(row: Mapping[str, Any]) -> AppliedPosition:
 
 
 def check_iceberg_group(group: str) -> None:
-    """Raise OptionError if a group's name cannot be part of the name of an Iceberg property and table."""
+    """Raise OptionError if a group's name cannot be part of the names of its checkpoints in Iceberg: a property and a table."""
     if not re.fullmatch(r"[\w-]+", group):
         problem = f"{group!r} cannot be the name of a group in an Iceberg catalog"
         raise OptionError(problem, hint="Use only letters, digits, _ and -")
@@ -113,7 +113,7 @@ def encode_known_columns(table: TargetTable | None) -> str | None:
 def check_known_columns(
     expected: TargetTable, existing: TargetTable, known: str | None
 ) -> TargetTable:
-    """Check that a database's table still has all columns that were applied earlier, and return ``existing``.
+    """Check that a database's table still has all columns that its checkpoint lists, and return ``existing``.
 
     ``known`` is the stored result of ``encode_known_columns``. Raises DefinitionError if a column
     no longer exists: adding it again would leave it NULL in all rows.

@@ -24,7 +24,7 @@ KEY_HINT: Final = (
 
 
 def schema_and_name(table: TargetTable, default: str, database: str) -> tuple[str, str]:
-    """Return the schema and name of a target table. ``default`` is the schema of a name of one part.
+    """Split the name of a target table into a database's schema and table name. ``default`` is the schema of a name of one part.
 
     Raises OptionError, which names the ``database``, for a name of three parts.
     """
@@ -45,7 +45,7 @@ def not_a_table_error(object_type: str, name: str) -> DefinitionError:
 
 
 def check_key_types(table: TargetTable) -> TargetTable:
-    """Check the types of a target table's key columns, and return the table.
+    """Check that the types of a target table's key columns let a database tell all keys apart, and return the table.
 
     Raises DefinitionError if the database could treat different values of a key column as equal.
     """
@@ -59,7 +59,7 @@ def check_key_types(table: TargetTable) -> TargetTable:
 
 
 def normalize_keys(table: TargetTable, rows: pa.Table) -> pa.Table:
-    """Rewrite the key columns of rows read from a database to the spelling in which keys are compared."""
+    """Convert the key columns of rows read from a PostgreSQL or DuckDB table to the spelling in which keys are compared."""
     for at in table.key:
         column = table.columns[at]
         if column.stored is not None:
@@ -113,7 +113,7 @@ def build_changed_value_error(
 
 
 def build_row_count_error(table: TargetTable, expected: int, changed: int) -> ApplyError:
-    """Build the error for a SQL statement that changed an unexpected number of rows."""
+    """Build the error for a database that changed an unexpected number of rows, in PostgreSQL or DuckDB."""
     hint = "Another process changes the table, or several rows have the same key"
     if table.keyless:
         hint = f"The table has no key, and no statement can change one of several rows that are equal in all columns: {KEYLESS_HINT}"

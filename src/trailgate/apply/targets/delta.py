@@ -419,7 +419,7 @@ def _check_path(path: str, hint: str) -> None:
 
 
 def table_rows(address: str) -> pa.RecordBatchReader:
-    """Read the Delta table at an address. Raises StorageError if it does not exist."""
+    """Read the Delta table at an address, for queries. Raises StorageError if it does not exist."""
     place = find_delta_place(address)
     try:
         return read_delta_rows(place.open_table())

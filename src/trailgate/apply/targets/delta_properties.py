@@ -121,7 +121,7 @@ def plan_writer_properties(place: DeltaPlace, table: DeltaTable) -> WriterProper
 
 
 def find_plain_columns(metadata: pq.FileMetaData) -> list[str]:
-    """Return the names of the columns in a Parquet file that need more bytes than a useful dictionary."""
+    """Find the columns of a Delta table's Parquet file that need more bytes than a useful dictionary, and return their names."""
     names = []
     for at in range(metadata.num_columns):
         chunks = [metadata.row_group(row).column(at) for row in range(metadata.num_row_groups)]

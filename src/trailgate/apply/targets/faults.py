@@ -82,7 +82,7 @@ def find_sqlstate_fault(state: str) -> type[TrailgateError] | None:
 
 
 def build_concurrent_run_error(group: str, source: str) -> TargetConflictError:
-    """Build the error for a group whose position was advanced by another run."""
+    """Build the error for the fault that another run has advanced the position of the same group."""
     return TargetConflictError(
         f"another run is applying group {group} to this target",
         where=Where(source=source),
@@ -91,7 +91,7 @@ def build_concurrent_run_error(group: str, source: str) -> TargetConflictError:
 
 
 def build_conflict_error(cause: str, source: str) -> TargetConflictError:
-    """Build the error for a commit that failed because another writer committed first."""
+    """Build the error for the fault that a commit to a target failed because another writer committed first."""
     problem = f"another writer changed the table meanwhile: {cause}"
     return TargetConflictError(
         problem, where=Where(source=source), hint="Nothing is lost: apply again"

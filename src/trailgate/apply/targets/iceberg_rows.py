@@ -46,7 +46,7 @@ AT_MOST: Final[Any] = LessThanOrEqual
 
 
 def read_arrow_schema(table: Table) -> pa.Schema:
-    """Return an Iceberg table's columns as an Arrow schema, with ``string`` and ``binary`` instead of their large forms."""
+    """Return the schema with which the rows of an Iceberg table are read, with ``string`` and ``binary`` instead of their large forms."""
     schema = schema_to_pyarrow(table.schema(), include_field_ids=False)
     return pa.schema([pa.field(one.name, _SMALL.get(one.type, one.type)) for one in schema])
 

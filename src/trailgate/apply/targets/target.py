@@ -271,7 +271,7 @@ def check_mode(address: str, mode: str) -> None:
 
 
 def group_positions(address: str) -> list[GroupPosition]:
-    """Return how far each group has applied its trail to the target at an address, sorted by group. Writes nothing.
+    """Return how far each group has applied its trail to a target of any type, by its address, sorted by group. Writes nothing.
 
     Raises StorageError if the target does not exist.
     """

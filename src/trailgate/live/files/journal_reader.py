@@ -44,7 +44,7 @@ SEGMENTS = pa.schema(
 
 
 def find_journal(path: str) -> Path:
-    """Return a journal's folder, from its path or its trail's prefix.
+    """Find the folder of a journal to read, by its path or its trail's prefix.
 
     Raises StorageError if it does not exist, or has no files.
     """
@@ -63,7 +63,7 @@ def find_journal(path: str) -> Path:
 
 
 def file_rows(folder: Path) -> pa.RecordBatch:
-    """Return a row for each file of a journal, as ``trailgate journal list`` shows them.
+    """Read a row about each file of a journal, as ``trailgate journal list`` shows them.
 
     The row has the number of the file's first message and, for a segment, the time at which its
     last message was received.

@@ -598,7 +598,7 @@ ROWS: Final[Mapping[ProtocolFamily, ReceiverClass]] = MappingProxyType(
 
 
 def check_journalled(address: BrokerAddress) -> None:
-    """Raise OptionError if a broker keeps its messages (Kafka), since no journal stores these."""
+    """Raise OptionError for a broker whose feed has no journal, because the broker itself keeps its messages (Kafka)."""
     if ROWS[address.family].keeps_messages:
         problem = f"{address} keeps its messages, so they are not received into a journal"
         hint = 'Stream it by Spark\'s own format "kafka" through trailgate.spark.capture, or capture it by trailgate capture'

@@ -88,7 +88,7 @@ class SourcePosition:
 def read_source_position(
     text: str | None, source: str | None, prefix: str
 ) -> SourcePosition | None:
-    """Parse the feed's position in a commit of the trail, or return None if nothing was committed.
+    """Parse the ``SourcePosition`` that a run has committed with the trail, or return None if nothing was committed.
 
     Raises StorageError if the commit was not written by a live capture, or if its position
     belongs to another source than ``source``.
@@ -167,7 +167,7 @@ class BatchReport:
 
 
 def interruption_error(prefix: str) -> StorageError:
-    """Build the error for a trail to which only a part of some repaired messages was added."""
+    """Build the error with which a run refuses a trail to which only a part of some repaired messages was added."""
     return StorageError(INTERRUPTED, where=Where(source=prefix), hint=AGAIN)
 
 

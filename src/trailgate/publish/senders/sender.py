@@ -150,7 +150,7 @@ def wait_for_broker(
     *,
     quiet: float = QUIET_SECONDS,
 ) -> Result:
-    """Wait for a broker: call ``wait(seconds)``, which waits for at most this time, and return its result.
+    """Wait for a sender's broker, and log a longer wait: call ``wait(seconds)``, which waits for at most this time, and return its result.
 
     It is first called for ``quiet`` seconds. If the result is false, the reason ``what`` and the
     end of the remaining time are logged, and ``wait`` is called for this time.

@@ -42,7 +42,7 @@ TRANSACTION_TOPIC: Final = "trailgate"  # the default if a message holds a trans
 
 
 def topic_names(topic: str | None, options: PublishOptions) -> TopicNames:
-    """Return the Kafka topics that a template assigns to the messages of a DataFrame, or the default topics.
+    """Return the topics of the rows of messages for Spark's Kafka writer, by a template, or the default topics.
 
     Raises OptionError for a wrong template.
     """

@@ -143,7 +143,7 @@ def find_dialect(server: str) -> StompDialect:
 
 
 def subscribe_headers(dialect: StompDialect, address: BrokerAddress) -> dict[str, str]:
-    """Return the headers of STOMP's SUBSCRIBE for a broker address.
+    """Return the headers with which a STOMP connection subscribes to a broker address, in the broker's dialect.
 
     Raises OptionError for an option that the broker does not support.
     """
@@ -329,5 +329,5 @@ def _beats(text: str) -> tuple[float, float]:
 
 
 def queue_name(address: BrokerAddress) -> str:
-    """Return the name of the queue of a STOMP address. Artemis also accepts the form ``ADDRESS::QUEUE``."""
+    """Return the name of the queue of a STOMP connection's address. Artemis also accepts the form ``ADDRESS::QUEUE``."""
     return address.destination.rpartition("::")[2]

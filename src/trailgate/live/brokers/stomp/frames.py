@@ -161,7 +161,7 @@ class FrameReader:
 
 
 def error_text(frames: StompFrames, frame: int) -> str:
-    """Return the text of a STOMP ERROR frame."""
+    """Return the text of a STOMP ERROR frame, from its header and its body."""
     known, body = frames.headers(frame), frames.body(frame).decode("utf-8", "replace").strip()
     text = known.get("message", "").strip()
     first = body.partition("\n")[0].strip()
