@@ -1,4 +1,4 @@
-"""Add columns that describe operations, for ``--meta`` and ``--mode append``.
+"""Meta columns, which describe the operations on a row, for ``--meta`` and ``--mode append``.
 
 ``--meta`` adds the commit time (UTC) and the position of the operation that last wrote the row, as
 ``_op_ts`` and ``_position``. ``--mode append`` (INSERTALLRECORDS in GoldenGate) writes every

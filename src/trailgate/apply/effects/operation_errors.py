@@ -1,4 +1,4 @@
-"""Collect the operations of a batch that cannot be applied, and decide what happens to them.
+"""Collect the errors of a batch's operations that cannot be applied, and decide what happens to them.
 
 REPERROR in a Replicat parameter file refers to errors by Oracle's numbers, such as 1403.
 ``NUMBERS`` lists for each of our errors the Oracle numbers that it may correspond to. Errors

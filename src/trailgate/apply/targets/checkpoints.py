@@ -7,6 +7,9 @@ row with an empty ``target`` for the position of all tables together:
     trailgate            /data/dirdat/ot  00000000020000012345
     trailgate  hr.jobs   /data/dirdat/ot  00000000020000012345
 
+A table's row also has the names of the columns that are applied to it. The table must still have
+these columns when a later run writes it.
+
 Delta and Iceberg store the position of a table in its commits. The position of all tables together
 is the only row of a table per group, ``_trailgate/GROUP``, which also lists the tables.
 """
@@ -33,6 +36,7 @@ STATUS: Final = f"SELECT * FROM {CHECKPOINT} ORDER BY grp, target"
 LAKE_STATE: Final = "_trailgate"  # the folder or namespace of the checkpoint tables of a lake
 # Of a snapshot of an Iceberg table, and of the table; {} is the group.
 ICEBERG_POSITION: Final = "trailgate.{}.position"
+DROPPED_HINT: Final = "Restore the column with its values, or add it yourself if they may be NULL; or exclude it with COLMAP in a parameter file"
 
 
 def parse_group_positions(
@@ -95,9 +99,6 @@ def check_iceberg_group(group: str) -> None:
     if not re.fullmatch(r"[\w-]+", group):
         problem = f"{group!r} cannot be the name of a group in an Iceberg catalog"
         raise OptionError(problem, hint="Use only letters, digits, _ and -")
-
-
-DROPPED_HINT: Final = "Restore the column with its values, or add it yourself if they may be NULL; or exclude it with COLMAP in a parameter file"
 
 
 def encode_known_columns(table: TargetTable | None) -> str | None:

@@ -1,8 +1,8 @@
 """Check tables, keys and values of a database, and build the errors that PostgreSQL and DuckDB share.
 
-A table must still have the columns that were applied earlier, and its key columns types in which
-different values are different. Before a table is written, its database casts and prints staged
-values (``sql.StagingDialect``); a value that it would change is an error.
+The key columns of a table must have types in which different values are different. Before a table
+is written, its database casts and prints staged values (``sql.StagingDialect``); a value that it
+would change is an error.
 """
 
 from __future__ import annotations

@@ -3,6 +3,9 @@
 A temporary fault becomes a TargetUnavailableError or a subclass, and a file that cannot be written
 a WriteError, which ends the run. PostgreSQL errors are classified by SQLSTATE, errors of the other
 targets by exception type and a part of the text. An error without a row in these tables is neither.
+
+The targets find out themselves that another writer or another run has committed, and build the same
+errors for it.
 """
 
 from __future__ import annotations
