@@ -26,8 +26,8 @@ from deltalake import DeltaTable, write_deltalake
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from apply import postgresql_server
-from trailgate.apply.effects.batch import compute_changes
 from trailgate.apply.effects.operations import TargetOperations, convert_blocks
+from trailgate.apply.effects.table_changes import compute_table_changes
 from trailgate.apply.effects.tables import make_target_table
 from trailgate.apply.targets import target as targets
 from trailgate.apply.targets.target import AppliedPosition, open_target
@@ -171,7 +171,7 @@ def _apply(target: targets.ApplyTarget, operations: TargetOperations) -> None:
     def fetch(keys: pa.Table, keys_alone: bool) -> Any:
         return target.rows(held, keys, keys_alone=keys_alone)
 
-    target.write(compute_changes(operations.with_columns_of(held), fetch), at)
+    target.write(compute_table_changes(operations.with_columns_of(held), fetch), at)
     target.commit(at)
 
 

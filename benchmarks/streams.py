@@ -21,7 +21,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from brokers.live_place import LivePlace, row
 from trailgate import capture_files
-from trailgate.live.files.journal import Journal
+from trailgate.live.files.journal_writer import Journal
 from trailgate.messages.messages import RECEIVED
 from trailgate.spark import capture_runner, session
 from trailgate.storage.files.manifest import read_manifest

@@ -17,7 +17,7 @@ from benchmarks.live.places import body
 from benchmarks.report import Figure
 
 from received_messages import received
-from trailgate.live.files.journal import Journal
+from trailgate.live.files.journal_writer import Journal
 
 WINDOWS: Final = {
     1: 4096,

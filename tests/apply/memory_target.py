@@ -7,8 +7,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from trailgate.apply.effects.batch import TableChanges
 from trailgate.apply.effects.nets import RowEffect
+from trailgate.apply.effects.table_changes import TableChanges
 from trailgate.apply.effects.tables import TargetTable
 from trailgate.apply.targets.target import AppliedPosition, ApplyTarget, TablePosition
 

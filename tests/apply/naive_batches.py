@@ -10,11 +10,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from oracles.apply_naive import COLUMNS, Operation
-from trailgate.apply.effects.batch import TableChanges, compute_changes
 from trailgate.apply.effects.collisions import CollisionPolicy
 from trailgate.apply.effects.nets import RowEffect
 from trailgate.apply.effects.operation_errors import OperationErrors
 from trailgate.apply.effects.operations import TargetOperations, convert_blocks
+from trailgate.apply.effects.table_changes import TableChanges, compute_table_changes
 from trailgate.apply.effects.tables import make_target_table
 from trailgate.model.changes import (
     ABSENT,
@@ -108,7 +108,9 @@ class Memory:
         self, log: Sequence[Operation], policy: str = "stop", faults: OperationErrors | None = None
     ) -> TableChanges:
         """Apply a batch; raises ApplyError where no faults are taken."""
-        effects = compute_changes(operations_of(log), self.fetch, CollisionPolicy(policy), faults)
+        effects = compute_table_changes(
+            operations_of(log), self.fetch, CollisionPolicy(policy), faults
+        )
         self.write(effects)
         return effects
 

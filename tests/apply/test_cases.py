@@ -13,10 +13,10 @@ import pyarrow as pa
 import pytest
 
 from trailgate import ApplyError, TrailAppender, apply_trail
-from trailgate.apply.effects.batch import TableChanges, compute_changes
 from trailgate.apply.effects.collisions import CollisionPolicy
 from trailgate.apply.effects.nets import RowEffect
 from trailgate.apply.effects.operations import TargetOperations, convert_blocks
+from trailgate.apply.effects.table_changes import TableChanges, compute_table_changes
 from trailgate.apply.effects.tables import make_target_table
 from trailgate.arrays import Longs
 from trailgate.model.changes import (
@@ -105,7 +105,9 @@ def run(case: dict[str, Any], policy: str) -> tuple[Rows, TableChanges]:
         }
         return pa.table(columns).select(["id"] if keys_alone else ["id", "a", "b"])
 
-    effects = compute_changes(operations_of(case["operations"]), fetch, CollisionPolicy(policy))
+    effects = compute_table_changes(
+        operations_of(case["operations"]), fetch, CollisionPolicy(policy)
+    )
     after = {} if effects.emptied else rows
     nets = effects.nets
     for at, effect in enumerate(nets.effect.tolist()):

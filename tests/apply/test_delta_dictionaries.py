@@ -13,7 +13,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from apply.naive_batches import block_of_images
 from trailgate import TrailAppender, apply_trail
-from trailgate.apply.targets.delta_dictionaries import FEWEST_ROWS, find_plain_columns
+from trailgate.apply.targets.delta_properties import FEWEST_ROWS, find_plain_columns
 from trailgate.model.changes import INSERT, UPDATE, ChangeBatch
 from trailgate.model.tables import Column, Definitions, Table
 

@@ -26,9 +26,10 @@ from apply.value_table import TARGETS, VALUES, Values
 from laws import WHOLE, chance, one_of
 from store_servers.bucket import Bucket
 from trailgate import ApplyError, OptionError, TrailAppender, apply_trail, verify_tables
-from trailgate.apply.effects.tables import created_type, make_target_table
+from trailgate.apply.effects.column_types import created_type
+from trailgate.apply.effects.tables import make_target_table
 from trailgate.apply.jobs.options import ModeName
-from trailgate.apply.targets.delta_statistics import (
+from trailgate.apply.targets.delta_properties import (
     has_rounded_statistics,
     plan_statistics_properties,
 )
@@ -247,7 +248,7 @@ def test_such_a_table_gets_columns(created: str, tmp_path: Path) -> None:
 
 
 def test_delta_rs_still_rounds(tmp_path: Path) -> None:
-    """Once this fails, nothing of trailgate.apply.targets.delta_statistics is needed."""
+    """Once this fails, nothing of trailgate.apply.targets.delta_properties is needed."""
     rows = pa.table({"a": pa.array([Decimal("90071992547409.93")], pa.decimal128(19, 2))})
     write_deltalake(tmp_path, rows)
 

@@ -27,7 +27,7 @@ from trailgate import (
     apply_trail,
     read_trail,
 )
-from trailgate.apply.effects.batch import TableChanges
+from trailgate.apply.effects.table_changes import TableChanges
 from trailgate.apply.jobs.apply import ApplyRun, ThreadReading
 from trailgate.apply.jobs.options import ApplyOptions, OnCollision, OnError
 from trailgate.apply.targets.duckdb import DuckDBTarget

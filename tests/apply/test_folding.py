@@ -14,10 +14,10 @@ from apply.naive_batches import Memory, operations_of
 from apply.test_net_effects import cut, history
 from laws import chance, examples
 from oracles.apply_naive import COLUMNS, CollisionError, Operation, damaged, replayed
-from trailgate.apply.effects.batch import compute_changes
 from trailgate.apply.effects.collisions import CollisionPolicy
 from trailgate.apply.effects.folding import fold_operations
 from trailgate.apply.effects.operations import TargetOperations, join_operations
+from trailgate.apply.effects.table_changes import compute_table_changes
 from trailgate.errors import ApplyError
 
 HISTORIES = 120
@@ -55,9 +55,9 @@ def test_folded_operations_give_what_the_replay_gives(policy: str) -> None:
                 rows = replayed(rows, batch, policy)[0]
             except CollisionError:
                 with pytest.raises(ApplyError):
-                    compute_changes(operations, target.fetch, CollisionPolicy(policy))
+                    compute_table_changes(operations, target.fetch, CollisionPolicy(policy))
                 break
-            target.write(compute_changes(operations, target.fetch, CollisionPolicy(policy)))
+            target.write(compute_table_changes(operations, target.fetch, CollisionPolicy(policy)))
             assert target.rows == rows, (start, batch)
     assert fewer
 

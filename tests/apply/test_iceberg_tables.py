@@ -37,7 +37,7 @@ from trailgate import (
     apply_trail,
     verify_tables,
 )
-from trailgate.apply.effects.batch import TableChanges
+from trailgate.apply.effects.table_changes import TableChanges
 from trailgate.apply.effects.tables import make_target_table
 from trailgate.apply.targets import iceberg, iceberg_commits
 from trailgate.apply.targets.iceberg import IcebergTarget

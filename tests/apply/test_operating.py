@@ -26,9 +26,9 @@ from trailgate import (
     apply_trail,
     find_trail,
 )
-from trailgate.apply.commands.follow import metric_labels
 from trailgate.apply.jobs.metrics import (
     ApplyStatistics,
+    apply_metric_labels,
     find_unapplied_begin,
     format_apply_metrics,
 )
@@ -359,7 +359,9 @@ def test_metrics_have_their_labels_and_the_login_is_masked() -> None:
     position = AppliedPosition("ot", "0" * 20, op_ts=int((time.time() - 60) * 1e6))
     report = ApplyReport({'hr."t': TableReport(operations=5, inserted=4, discarded=1)}, 1, position)
     statistics = ApplyStatistics().with_batch(report).with_lag(100, position)
-    text = format_apply_metrics(statistics, metric_labels("ot", "postgresql://me:secret@db/x", "g"))
+    text = format_apply_metrics(
+        statistics, apply_metric_labels("ot", "postgresql://me:secret@db/x", "g")
+    )
     found = {
         (one.name, one.labels.get("table"), one.labels.get("change")): one
         for family in parser.text_string_to_metric_families(text)

@@ -30,7 +30,7 @@ from trailgate import (
     apply_trail,
     verify_tables,
 )
-from trailgate.apply.effects.batch import TableChanges
+from trailgate.apply.effects.table_changes import TableChanges
 from trailgate.apply.effects.tables import TargetColumn, TargetTable
 from trailgate.apply.targets.postgresql import PostgreSQLTarget
 from trailgate.apply.targets.target import AppliedPosition, open_target

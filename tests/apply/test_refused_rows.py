@@ -18,7 +18,7 @@ from laws import LONG, chance, histories
 from oracles.apply_naive import COLUMNS, Operation
 from oracles.modes_naive import CurrentRows, kept
 from trailgate import apply_trail
-from trailgate.apply.effects.batch import TableChanges
+from trailgate.apply.effects.table_changes import TableChanges
 from trailgate.apply.jobs.options import OnError
 from trailgate.apply.targets.postgresql import PostgreSQLTarget
 from trailgate.apply.targets.target import AppliedPosition

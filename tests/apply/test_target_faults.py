@@ -23,7 +23,7 @@ from apply.test_net_effects import FULL as FULL_ROW
 from laws import chance, examples
 from oracles.apply_naive import Operation, Source
 from trailgate import TargetConflictError, TargetLockedError, apply_trail
-from trailgate.apply.effects.batch import TableChanges
+from trailgate.apply.effects.table_changes import TableChanges
 from trailgate.apply.jobs.apply import ApplyRun, ThreadReading
 from trailgate.apply.jobs.options import ApplyOptions
 from trailgate.apply.targets.target import AppliedPosition

@@ -9,7 +9,7 @@ import numpy as np
 import proton
 from hypothesis import strategies as st
 
-from trailgate.live.brokers.amqp.messages import EncodedMessages, find_messages
+from trailgate.live.brokers.amqp.messages import EncodedMessages, index_messages
 
 TEXT: Final = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 SYMBOLS: Final = st.text(st.characters(codec="ascii"), max_size=8).map(proton.symbol)
@@ -99,4 +99,4 @@ def changed(draw: st.DrawFn) -> bytes:
 
 def found_in(raws: Sequence[bytes]) -> EncodedMessages:
     """Return what encoded messages have."""
-    return find_messages(b"".join(raws), np.cumsum([0, *map(len, raws)]).astype(np.int64))
+    return index_messages(b"".join(raws), np.cumsum([0, *map(len, raws)]).astype(np.int64))

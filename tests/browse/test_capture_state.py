@@ -15,7 +15,7 @@ from received_messages import received
 from sample_trail import DEFINITIONS, Op, changes
 from trailgate.browse.capture_state import CaptureState, capture_state
 from trailgate.browse.index import TrailIndex
-from trailgate.live.files.journal import Journal
+from trailgate.live.files.journal_writer import Journal
 from trailgate.live.jobs.run import SourcePosition
 from trailgate.storage.files.listing import list_trail
 from trailgate.storage.files.locks import lock, lock_holder

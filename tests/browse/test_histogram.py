@@ -10,8 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from laws import examples
-from trailgate.browse.histogram import TimeHistogram, add_each
-from trailgate.browse.time_axis import WIDTHS, BinWidth, month_numbers, wider
+from trailgate.browse.histogram import (
+    WIDTHS,
+    BinWidth,
+    TimeHistogram,
+    add_each,
+    month_numbers,
+    wider,
+)
 
 SECOND = 1_000_000
 DAY = 86_400 * SECOND

@@ -26,17 +26,12 @@ from browse.test_operation_pages import plain
 from browse.trails import plain_trail, shop_trail
 from sample_trail import Op, write_trail
 from trailgate.browse import exports, matches
+from trailgate.browse.charts import LABELS, bar_edges, round_times
 from trailgate.browse.filters import OperationFilters
+from trailgate.browse.histogram import WIDTHS, BinWidth
 from trailgate.browse.index import KINDS, TrailIndex
 from trailgate.browse.matches import MatchSummary, NameCounts
 from trailgate.browse.pages import duration_words
-from trailgate.browse.time_axis import (
-    LABELS,
-    WIDTHS,
-    BinWidth,
-    bar_edges,
-    round_times,
-)
 from trailgate.storage.reading.trails import read_trail
 
 testing = pytest.importorskip("starlette.testclient")

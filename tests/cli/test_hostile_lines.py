@@ -16,7 +16,7 @@ import pytest
 
 from trailgate.cli.commands.demo import unpack
 from trailgate.cli.main import COMMANDS, import_command, run
-from trailgate.live.files.journal import Journal
+from trailgate.live.files.journal_writer import Journal
 from trailgate.messages.messages import RECEIVED
 
 typer = pytest.importorskip("typer")

@@ -11,7 +11,7 @@ from capture_place import Place
 from received_messages import received
 from sample_trail import Op, write_trail
 from trailgate.cli.main import run
-from trailgate.live.files.journal import Journal, JournalOptions
+from trailgate.live.files.journal_writer import Journal, JournalOptions
 
 BODIES = [f"I,MY.ORDERS,2026-01-01,1,{name}" for name in ("one", "two", "three")]
 

@@ -15,7 +15,7 @@ from held_captures import SHOP_FILE
 from journal_messages import stored
 from trailgate.cli.commands.demo import unpack
 from trailgate.cli.main import COMMANDS, run
-from trailgate.live.files.journal import Journal
+from trailgate.live.files.journal_writer import Journal
 
 WIDTHS = (60, 80, 120, 200)
 COLOURS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")

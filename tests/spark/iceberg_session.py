@@ -26,7 +26,7 @@ from oracles.apply_naive import Operation, Source
 from spark.interpreted import INTERPRETED
 from spark.merged_tables import order_rows, sorted_rows, write_kinds, write_orders
 from trailgate import ApplyError, OptionError, StorageError, apply_trail, verify_tables
-from trailgate.apply.effects.batch import TableChanges
+from trailgate.apply.effects.table_changes import TableChanges
 from trailgate.apply.spark import iceberg as session_iceberg
 from trailgate.apply.spark.iceberg import SessionIcebergTarget
 from trailgate.apply.targets import iceberg_catalogs

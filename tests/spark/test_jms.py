@@ -14,7 +14,7 @@ from capture_place import Place
 from journal_messages import line, stored
 from laws import one_of
 from spark.test_message_source import LINES, PROPERTIES, wrote
-from trailgate.live.files.journal import Journal, JournalOptions
+from trailgate.live.files.journal_writer import Journal, JournalOptions
 from trailgate.messages.messages import RECEIVED
 from trailgate.spark import capture
 

@@ -21,7 +21,7 @@ from brokers.artemis import LOGIN, Artemis, sent
 from brokers.live_place import LivePlace, messages, row, transactions
 from brokers.real_brokers import OneBroker
 from laws import chance, kills
-from trailgate.live.files.journal import Journal
+from trailgate.live.files.journal_writer import Journal
 
 ROOT = Path(__file__).parents[2]
 OPERATIONS = 4_000  # of one round

@@ -13,7 +13,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
 from received_messages import ListReceiver, received
 from trailgate.errors import OptionError, StorageError, WriteError
-from trailgate.live.files.journal import Journal, JournalOptions
+from trailgate.live.files.journal_writer import Journal, JournalOptions
 from trailgate.live.jobs.storing_receiver import StoringReceiver
 from trailgate.live.spark import MESSAGES, JmsOptions, JmsStreamReader
 

@@ -19,7 +19,7 @@ from spark.other_spark import DELTA, ICEBERG, run_tests
 from trailgate import ApplyError, OptionError
 from trailgate.apply.effects.tables import TargetColumn, TargetTable
 from trailgate.apply.spark.merge import join_condition
-from trailgate.apply.targets.delta_statistics import has_rounded_statistics
+from trailgate.apply.targets.delta_properties import has_rounded_statistics
 
 LOG = [Operation("I", 1, 1, {"a": 1, "b": 2, "c": 3}, 1)]
 

@@ -11,8 +11,8 @@ from held_captures import SHOP
 from journal_messages import stored
 from messages.test_byte_order_marks import FLAT, FORMS
 from trailgate.jobs.capture.loading import load_capture
-from trailgate.live.files.journal import Journal
 from trailgate.live.files.journal_reader import JournalIndex
+from trailgate.live.files.journal_writer import Journal
 from trailgate.live.jobs.journal_stream import operations_of
 from trailgate.spark.message_frames import operations_of_rows
 from trailgate.spark.messages import read_owned_changes

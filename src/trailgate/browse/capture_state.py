@@ -77,13 +77,13 @@ def capture_state(listing: TrailListing) -> CaptureState | None:
 
 def _commit(prefix: str, checkpoint: Checkpoint) -> LastCommit:
     """Describe the commit in a live capture's checkpoint, with the messages in its quarantine and journal."""
-    from trailgate.live.jobs.run import read_position  # noqa: PLC0415  it knows all protocols
+    from trailgate.live.jobs.run import read_source_position  # noqa: PLC0415  it knows all protocols
 
     end = TrailPosition(checkpoint.file, checkpoint.offset)
     time = int(checkpoint_path(prefix).stat().st_mtime) * 1_000_000
     last = None if checkpoint.last is None else checkpoint.last.io_time
     try:
-        position = read_position(checkpoint.source_position, None, prefix)
+        position = read_source_position(checkpoint.source_position, None, prefix)
     except StorageError:  # a checkpoint in which another program keeps its own position
         position = None
     if position is None:

@@ -81,12 +81,12 @@ class RowKeys:
 
 
 def key_columns(block: ChangeBlock) -> tuple[Column, ...]:
-    """Return the key columns of the table of a block, or () if it has no key."""
+    """Return the key columns of a block's table, which filters by row test, or () if it has no key."""
     return tuple(column for column in block.table.columns if column.key)
 
 
 def key_texts(block: ChangeBlock, image: tuple[StateColumn, ...]) -> tuple[pa.Array, ...] | None:
-    """Return the text of each key column in an image. It is null in rows that do not log the column.
+    """Return the text of each key column in an image, to compare with the key in a filter. It is null in rows that do not log the column.
 
     Returns None if a key column is missing in every row, or if the table has no key.
     """
@@ -301,7 +301,7 @@ def _columns_of(index: TrailIndex, tables: TablePatterns | None) -> list[str] | 
 
 
 def as_mask(values: pa.Array) -> Mask:
-    """Convert Arrow booleans to a mask, in which null is False."""
+    """Convert the result of an Arrow condition to the mask of a filter, in which null is False."""
     found: Mask = pc.fill_null(values, fill_value=False).to_numpy(zero_copy_only=False)
     return found
 
@@ -312,7 +312,7 @@ def _is_true(compare: object, one: str, bound: str) -> bool:
 
 
 def exact_table(name: str) -> str:
-    """Return the filter text that matches exactly one table, even if its name contains wildcards such as ``*``."""
+    """Return the filter of operations that matches exactly one table, even if its name contains wildcards such as ``*``."""
     return EXACTLY + name
 
 

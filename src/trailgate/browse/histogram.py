@@ -3,21 +3,112 @@
 The number of bins is fixed. Whenever the times do not fit, the bins get the next width, which is a
 multiple of the previous width, so that bins begin at full seconds, minutes, hours, days, months,
 quarters or years.
+
+Months are calendar months in UTC. They are numbered from January of the year 0, so that years begin
+at multiples of 12.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from itertools import pairwise
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from trailgate.arrays import Longs
-from trailgate.browse.kernels import count_times
-from trailgate.browse.time_axis import WIDTHS, month_numbers, wider
+from trailgate.browse.index_kernels import count_times
 
+SECOND: Final = 1_000_000  # microseconds
+HOUR: Final = 3600
+DAY: Final = 24 * HOUR
+FIRST_MONTH: Final = 1970 * 12  # the number of January 1970
+LAST_DAY: Final = 48_000  # days since 1970, in 2101: after all times that are counted
 BINS: Final = 1024
 BEFORE_ALL: Final = -(1 << 61)
+
+
+class BinWidth(NamedTuple):
+    """The width of a bin or bar of time: a number of microseconds, or of calendar months."""
+
+    length: int
+    in_months: bool = False
+
+    def number_of(self, time: int) -> int:
+        """Return the number of the bin that a time is in. Bin 0 begins in 1970, or for months in the year 0."""
+        return (month_of(time) if self.in_months else time) // self.length
+
+    def begin_of(self, number: int) -> int:
+        """Return the time at which the bin with a number begins."""
+        first = number * self.length
+        return to_microseconds(first_day(first)) if self.in_months else first
+
+    def edges(self, first: int, bins: int) -> Longs:
+        """Return the times at which consecutive bins begin, and the end of the last one."""
+        numbers = np.arange(first, first + bins + 1) * self.length
+        if not self.in_months:
+            return numbers
+        begins: Longs = (numbers - FIRST_MONTH).astype("M8[M]").astype("M8[us]").astype(np.int64)
+        return begins
+
+    def divides(self, other: BinWidth) -> bool:
+        """Return whether the other width is a multiple of this one, so that bins can be combined."""
+        if self.in_months != other.in_months:
+            return not self.in_months and DAY * SECOND % self.length == 0
+        return other.length % self.length == 0
+
+
+# The widths of bins: each divides the next one, and a day. Longer bins are calendar months, quarters and years.
+WIDTHS: Final = (
+    *(
+        BinWidth(seconds * SECOND)
+        for seconds in (1, 5, 15, 60, 300, 900, HOUR, 3 * HOUR, 12 * HOUR, DAY)
+    ),
+    *(BinWidth(months, in_months=True) for months in (1, 3, 12)),
+)
+
+
+NEXT_WIDTHS: Final = dict(pairwise(WIDTHS))
+
+
+def wider(width: BinWidth) -> BinWidth:
+    """Return the next wider width of a histogram's bins: after years, twice the width."""
+    return NEXT_WIDTHS.get(width) or BinWidth(2 * width.length, width.in_months)
+
+
+def month_numbers(times: Longs) -> Longs:
+    """Return the number of the calendar month of each time, for bins of months. It is only correct for times between 1970 and 2100."""
+    found: Longs = np.take(_months_of_days(), times // (DAY * SECOND), mode="clip")
+    return found
+
+
+@cache
+def _months_of_days() -> Longs:
+    """Return the month number of each day from 1970-01-01 on."""
+    return np.arange(LAST_DAY).astype("M8[D]").astype("M8[M]").astype(np.int64) + FIRST_MONTH
+
+
+def month_of(microseconds: int) -> int:
+    """Return the number of the calendar month that a time is in, counted from January of the year 0."""
+    moment = to_moment(microseconds)
+    return moment.year * 12 + moment.month - 1
+
+
+def first_day(month: int) -> datetime:
+    """Return the beginning of the calendar month with a number."""
+    return datetime(month // 12, month % 12 + 1, 1, tzinfo=UTC)
+
+
+def to_microseconds(moment: datetime) -> int:
+    """Convert a date and time to microseconds since 1970."""
+    return round(moment.timestamp()) * SECOND
+
+
+def to_moment(microseconds: int) -> datetime:
+    """Convert microseconds since 1970 to a date and time in UTC."""
+    return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=microseconds)
 
 
 class TimeHistogram:
@@ -106,7 +197,7 @@ def empty_runs(counts: Longs) -> list[tuple[int, int]]:
 
 
 def add_each(histograms: Sequence[TimeHistogram], times: Longs, slots: Longs) -> None:
-    """Count each time in one of several histograms, which have only one operation type each.
+    """Count each time in one of several time histograms, which have only one operation type each.
 
     ``slots`` has the index of each time's histogram, or -1 to skip the time. The bins of the
     histograms must already cover the times (``fit``).

@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from trailgate.arrays import Longs, byte_mask
 from trailgate.browse.histogram import TimeHistogram, add_each
-from trailgate.browse.kernels import (
+from trailgate.browse.index_kernels import (
     CountedRecords,
     RecordBins,
     TableCounts,

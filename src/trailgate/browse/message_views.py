@@ -91,8 +91,10 @@ def view_of(capture: Capture, messages: MessageBatch) -> MessageView:
     return MessageView()
 
 
-def errors_of(capture: Capture, view: MessageView, messages: MessageBatch) -> list[TrailgateError]:
-    """Parse each record of a message separately, and return the errors with offsets within the message."""
+def find_record_errors(
+    capture: Capture, view: MessageView, messages: MessageBatch
+) -> list[TrailgateError]:
+    """Parse each record of a message view separately, and return the errors with offsets within the message."""
     if not view.records:
         return []
     begins = np.array([one.begin for one in view.records])
@@ -121,8 +123,8 @@ def errors_of(capture: Capture, view: MessageView, messages: MessageBatch) -> li
     return errors
 
 
-def roles_of(options: MetadataOptions) -> dict[str, str]:
-    """Return the roles of header fields by name, such as "time" or "operation type"."""
+def field_roles(options: MetadataOptions) -> dict[str, str]:
+    """Return the roles that a message view shows for header fields, such as "time" or "operation type", by field name."""
     roles_by_name: dict[str, list[str]] = {}
     sources = [(getattr(options, name), role) for name, role in METADATA.items()]
     sources += [(one, "table") for one in options.table]
@@ -156,7 +158,7 @@ def _view_delimited(
         tables = []
     starts, ends = fields.starts.tolist(), fields.ends.tolist()
     # Record i has the fields bounds[i] up to bounds[i+1].
-    bounds, roles = fields.bounds.tolist(), roles_of(options)
+    bounds, roles = fields.bounds.tolist(), field_roles(options)
     data_bytes, shown = bytes(messages.data), []
     # Records of the same table and number of fields have the same labels.
     labels: dict[tuple[str, int], Sequence[tuple[str, str]]] = {}
@@ -224,7 +226,7 @@ def _fixed_width(
     tables = _tables(capture, records)
     page = code_page(options.values.dialect.code_page)
     whole = bytes(records.messages.data)
-    roles = roles_of(options)
+    roles = field_roles(options)
     header = {slot.column.name: roles.get(slot.column.name, "") for slot in options.header.slots}
     layouts = {one.name.casefold(): one for one in options.records}
     shown = []
@@ -269,3 +271,21 @@ def _slots(
             roles.get(slot.column.name, ""),
             kind,
         )
+
+
+def format_message(raw: bytes) -> tuple[str, str]:
+    """Format a message to view it on the workbench: as text, or as hex digits if text would lose bytes.
+
+    Also returns the form: "lf", "crlf" (the line ends of the text) or "hex".
+    """
+    try:
+        text = raw.decode()
+    except UnicodeDecodeError:
+        # Makes the condition below choose hex.
+        text = "\0"
+    returns, pairs = text.count("\r"), text.count("\r\n")
+    # Text cannot show NUL, a CR without LF, or a mixture of LF and CR LF: use hex
+    if "\0" in text or returns > pairs or (pairs and pairs < text.count("\n")):
+        lines = (raw[at : at + 16].hex(" ") for at in range(0, len(raw), 16))
+        return "\n".join(lines), "hex"
+    return (text.replace("\r\n", "\n"), "crlf") if pairs else (text, "lf")

@@ -11,6 +11,7 @@ from functools import partial
 from itertools import takewhile
 from typing import Any, Final
 
+from trailgate.browse.charts import time_chart
 from trailgate.browse.filters import (
     CONTAINS,
     EQUALS,
@@ -23,14 +24,8 @@ from trailgate.browse.filters import (
 )
 from trailgate.browse.index import KINDS, TrailIndex
 from trailgate.browse.matches import AT_ONCE, TOP, LatestResults, MatchSummary
-from trailgate.browse.operations import (
-    BEGINS,
-    OperationSearch,
-    SearchResult,
-    ShownOperation,
-    parse_place,
-)
-from trailgate.browse.pages import KIND_NAMES, Query, link_to, place_text, time_chart
+from trailgate.browse.operations import BEGINS, OperationSearch, SearchResult, ShownOperation
+from trailgate.browse.pages import KIND_NAMES, Query, link_to, parse_place, place_text
 from trailgate.browse.spans import UnreadOperations
 from trailgate.browse.transaction_extent import TransactionExtent, measure_transaction
 from trailgate.errors import OptionError
@@ -105,7 +100,7 @@ def operations_page(index: TrailIndex, query: Query, summaries: Summaries) -> di
 
 
 def matches_part(index: TrailIndex, query: Query, summaries: Summaries) -> dict[str, Any]:
-    """Count further matches, and return the template values for the summary above the operations."""
+    """Count further matches for the page of operations, and return the template values of the part above the operations."""
     return _matches(index, query, summaries, COUNT_SECONDS)
 
 
@@ -197,7 +192,7 @@ def _previous(result: SearchResult, query: Query) -> str:
 
 
 def complete_value(index: TrailIndex, query: Query) -> str:
-    """Return the complete text of a value that pages show shortened.
+    """Return the complete text of an operation's value that the page of operations shows shortened.
 
     Raises OptionError if there is no such operation, column or value.
     """

@@ -40,11 +40,6 @@ CHARACTERS: Final = 500_000  # characters of HTML of a page's rows, about
 MARKUP: Final = 250  # characters of HTML around a value or a row, about
 
 
-def parse_place(text: str) -> TrailPosition | None:
-    """Parse the trail position in a page's address, or return None if it is empty. Raises OptionError."""
-    return TrailPosition(*parse_position(text)) if text else None
-
-
 @dataclass(frozen=True, slots=True)
 class ShownValue:
     """A column value as a page shows it. ``state`` is "value", "empty", "null", "missing" or "unread".

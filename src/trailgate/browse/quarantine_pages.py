@@ -15,7 +15,8 @@ from typing import Any, Final
 from markupsafe import escape
 
 from trailgate.browse.index import TrailIndex
-from trailgate.browse.pages import Query, link_to, manifest_of
+from trailgate.browse.overview import manifest_of
+from trailgate.browse.pages import Query, link_to
 from trailgate.columnar.kernels.strings import DIGITS
 from trailgate.errors import DecodeError, OptionError, TrailgateError, mask_logins
 from trailgate.storage.files.listing import TrailListing, list_trail

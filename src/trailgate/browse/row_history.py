@@ -29,8 +29,8 @@ from trailgate.browse.filters import (
 )
 from trailgate.browse.index import TrailIndex
 from trailgate.browse.matches import LatestResults
-from trailgate.browse.operations import OperationSearch, parse_place
-from trailgate.browse.pages import Query, link_to, place_text
+from trailgate.browse.operations import OperationSearch
+from trailgate.browse.pages import Query, link_to, parse_place, place_text
 from trailgate.browse.spans import UnreadOperations, read_span
 from trailgate.errors import OptionError
 from trailgate.model.changes import ChangeBlock

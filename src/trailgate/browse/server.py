@@ -47,7 +47,8 @@ from trailgate.browse.operation_pages import (
     operations_page,
     transaction_page,
 )
-from trailgate.browse.pages import Query, link_to, overview, read_asset, render
+from trailgate.browse.overview import overview
+from trailgate.browse.pages import Query, link_to, read_asset, render
 from trailgate.browse.quarantine_pages import quarantine_page
 from trailgate.browse.row_history import KeyUpdateLists, KeyUpdates, history_page
 from trailgate.browse.sql_pages import answer_file, sql_page

@@ -69,7 +69,7 @@ def sql_page(
     if text:
         try:
             with statements.run(text, cancellation, PAGE_SECONDS):
-                shown |= _first_rows(rows_of(index, text, cancellation))
+                shown |= _first_rows(statement_rows(index, text, cancellation))
         except TrailgateError as error:
             shown["problem"] = str(error)
     first = names[0].replace("'", "''") if names else OPERATIONS
@@ -93,8 +93,10 @@ def sql_page(
     }
 
 
-def rows_of(index: TrailIndex, text: str, cancellation: QueryCancellation) -> pa.RecordBatchReader:
-    """Run an SQL statement of the page and return its rows.
+def statement_rows(
+    index: TrailIndex, text: str, cancellation: QueryCancellation
+) -> pa.RecordBatchReader:
+    """Run the statement of the SQL page and return its rows.
 
     Raises OptionError if the statement is not allowed or was canceled.
     """
@@ -204,7 +206,7 @@ def answer_file(
     def rows() -> Iterator[pa.RecordBatchReader]:
         with (
             statements.run(text, cancellation, FILE_SECONDS),
-            rows_of(index, text, cancellation) as reader,
+            statement_rows(index, text, cancellation) as reader,
         ):
             yield reader
 

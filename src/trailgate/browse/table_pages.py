@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
+from trailgate.browse.charts import time_chart
 from trailgate.browse.filters import OperationFilters, exact_table
 from trailgate.browse.index import KINDS, TrailIndex
 from trailgate.browse.operations import OperationSearch
-from trailgate.browse.pages import KIND_NAMES, Query, link_to, place_text, time_chart
+from trailgate.browse.pages import KIND_NAMES, Query, link_to, place_text
 from trailgate.errors import OptionError, TrailgateError
 from trailgate.model.table_patterns import TablePatterns
 from trailgate.model.tables import Table

@@ -9,8 +9,8 @@ import pyarrow.compute as pc
 
 from trailgate.browse.filters import OperationFilters
 from trailgate.browse.index import TrailIndex
-from trailgate.browse.operations import OperationSearch, parse_place
-from trailgate.browse.pages import Query
+from trailgate.browse.operations import OperationSearch
+from trailgate.browse.pages import Query, parse_place
 from trailgate.browse.spans import UnreadOperations, read_span
 from trailgate.browse.transaction_extent import measure_transaction
 from trailgate.capture.formats import publish_options, writer_for

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from trailgate.arrays import Longs
-from trailgate.browse.kernels import TransactionExtents
+from trailgate.browse.index_kernels import TransactionExtents
 from trailgate.storage.files.trail_files import TrailPosition
 
 LONGEST: Final = 20  # transactions listed as the longest

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qsl
 
-from trailgate.browse.message_views import MessageView, errors_of, view_of
+from trailgate.browse.message_views import MessageView, find_record_errors, format_message, view_of
 from trailgate.browse.operations import MISSING, ShownCell, ShownValue, show_cell, show_value
 from trailgate.capture.capture import Capture
 from trailgate.capture.formats import find_parser_type, parser_type_of
@@ -72,7 +72,7 @@ class SheetFile:
 class Sheet:
     """The contents of the workbench page's fields.
 
-    ``form`` is the form of ``message``: "lf", "crlf" or "hex" (``show_message``). ``chosen`` is the
+    ``form`` is the form of ``message``: "lf", "crlf" or "hex" (``format_message``). ``chosen`` is the
     name of the chosen message of the folder. ``earlier`` are the properties that a proposal
     replaced.
     """
@@ -230,7 +230,7 @@ class Workbench:
         if path.stat().st_size > LARGEST:
             problem = f"the message has more than {LARGEST >> 20} MB"
             raise OptionError(problem, where=Where(source=str(path)), hint="Choose a part of it")
-        text, form = show_message(path.read_bytes())
+        text, form = format_message(path.read_bytes())
         return replace(sheet, message=text, form=form, chosen=name)
 
     def save(self, name: str, text: str, *, overwrite: bool) -> str:
@@ -268,7 +268,7 @@ class Workbench:
 
     def _files_in(self, properties: str) -> Iterable[SheetFile]:
         """Yield the existing files that properties name, even if the properties contain errors."""
-        for name in dict.fromkeys(paths_in(properties)):
+        for name in dict.fromkeys(paths_in_properties(properties)):
             try:
                 raw = read_file(name)
             except (TrailgateError, ValueError):
@@ -282,8 +282,8 @@ def as_file(text: str) -> bytes:
     return (text if text.endswith("\n") else f"{text}\n").encode()
 
 
-def paths_in(properties: str) -> list[str]:
-    """Return the file paths that properties name, even if the properties contain errors."""
+def paths_in_properties(properties: str) -> list[str]:
+    """Return the paths of the files that the workbench's properties name, even if the properties contain errors."""
     paths = []
     for line in properties.split("\n"):
         name, equals, value = line.strip().partition("=")
@@ -301,24 +301,6 @@ def _as_text(raw: bytes) -> str:
     except UnicodeDecodeError:
         text = raw.decode("latin-1")
     return text.replace("\r\n", "\n").replace("\0", " ")
-
-
-def show_message(raw: bytes) -> tuple[str, str]:
-    """Format a message for the workbench: as text, or as hex digits if text would lose bytes.
-
-    Also returns the form: "lf", "crlf" (the line ends of the text) or "hex".
-    """
-    try:
-        text = raw.decode()
-    except UnicodeDecodeError:
-        # Makes the condition below choose hex.
-        text = "\0"
-    returns, pairs = text.count("\r"), text.count("\r\n")
-    # Text cannot show NUL, a CR without LF, or a mixture of LF and CR LF: use hex
-    if "\0" in text or returns > pairs or (pairs and pairs < text.count("\n")):
-        lines = (raw[at : at + 16].hex(" ") for at in range(0, len(raw), 16))
-        return "\n".join(lines), "hex"
-    return (text.replace("\r\n", "\n"), "crlf") if pairs else (text, "lf")
 
 
 def sheet_of(body: bytes) -> tuple[Sheet, dict[str, str]]:
@@ -482,7 +464,7 @@ class _Examined:
         self.found = replace(self.found, view=view, tried=True)
         problems = [one.error for one in (*parsed.problems, *last.problems)]
         # Prefer the errors of each record to the one error that refused the message.
-        self.errors += (errors_of(capture, view, messages) if problems else []) or problems
+        self.errors += (find_record_errors(capture, view, messages) if problems else []) or problems
         # the operations of complete transactions, and those at the end of the input
         every = [row for part in (parsed, last) for row in part.operations().to_pylist()]
         warned = capture.options.notes if self.found.rules else capture.warnings(parsed.notes)

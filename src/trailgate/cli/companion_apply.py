@@ -1,4 +1,4 @@
-"""Apply the operations that a live capture (``trailgate capture --apply``) has published, between its batches."""
+"""Apply the operations that ``trailgate capture --apply`` has captured: after the capture, or between the batches of a live one."""
 
 from __future__ import annotations
 
@@ -6,10 +6,16 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from trailgate.apply.commands.follow import PAUSE, metric_labels
+from trailgate.apply.commands.apply import ApplyArguments, apply
+from trailgate.apply.commands.follow import PAUSE
 from trailgate.apply.commands.output import print_batch
 from trailgate.apply.jobs.apply import ApplyRun
-from trailgate.apply.jobs.metrics import ApplyStatistics, format_apply_metrics, try_measure_lag
+from trailgate.apply.jobs.metrics import (
+    ApplyStatistics,
+    apply_metric_labels,
+    format_apply_metrics,
+    try_measure_lag,
+)
 from trailgate.apply.jobs.options import ApplyOptions
 from trailgate.apply.jobs.reports import ApplyReport
 from trailgate.errors import TargetUnavailableError
@@ -30,7 +36,7 @@ class CompanionApply:
         self._run: ApplyRun | None = None
         self._due, self._waits = time.monotonic(), False
         self._retries = Retries(lasting=True)
-        self._labels = metric_labels(trail, to, ApplyOptions().group)
+        self._labels = apply_metric_labels(trail, to, ApplyOptions().group)
         self.statistics = ApplyStatistics()
 
     def published(self, new: bool) -> None:
@@ -111,3 +117,13 @@ def apply_beside(trail: str, to: str, output: LiveOutput) -> Iterator[CompanionA
         beside.statistics = beside.statistics.with_failure()
         beside.close()
         raise
+
+
+def apply_captured(trail: str, to: str, *, as_json: bool) -> None:
+    """Apply the operations that ``trailgate capture --apply`` has just written to a trail, and print the result.
+
+    Does nothing if there is no trail, because the capture wrote no operation.
+    """
+    if find_begun_trail(trail) is None:
+        return
+    apply(ApplyArguments(target=to, as_json=as_json), trail)

@@ -1,4 +1,4 @@
-"""Publish the operations that a live capture (``trailgate capture --publish``) has captured, in a thread beside it."""
+"""Publish the operations that ``trailgate capture --publish`` has captured: after the capture, or in a thread beside a live one."""
 
 from __future__ import annotations
 
@@ -12,11 +12,9 @@ from trailgate.errors import TrailgateError
 from trailgate.jobs.retries import PATIENCE, Retries
 from trailgate.live.brokers.address import Direction, parse_address
 from trailgate.live.commands.output import LiveOutput
-from trailgate.publish.commands.follow import (
-    PublishWatch,
-    format_publish_metrics,
-    print_guarantee,
-)
+from trailgate.publish.commands.follow import PublishWatch
+from trailgate.publish.commands.metrics import format_publish_metrics
+from trailgate.publish.commands.publish import PublishArguments, print_guarantee, publish
 from trailgate.publish.job import Publication, PublicationSettings
 from trailgate.storage.files.trail_files import find_begun_trail
 
@@ -111,3 +109,12 @@ def publish_beside(
             LOG.warning("publishing has stopped too: %s", error)
         raise
     beside.finish()
+
+
+def publish_captured(trail: str, to: str, form: str, *, as_json: bool) -> None:
+    """Publish the operations that ``trailgate capture --publish`` has just written to a trail, and print the result.
+
+    Does nothing if the capture wrote no trail because all messages were bad.
+    """
+    if find_begun_trail(trail) is not None:
+        publish(trail, PublishArguments(target=to, format=form, as_json=as_json))

@@ -34,8 +34,8 @@ from trailgate.errors import OptionError, StorageError, Where
 from trailgate.jobs.capture.loading import LoadedCapture, load_with_notes, warn_ignored
 from trailgate.jobs.capture.options import Extract, IgnoreUnsupported, OnError
 from trailgate.live.brokers.address import BrokerAddress
-from trailgate.live.files.journal import StoredMessages
 from trailgate.live.files.journal_reader import JournalIndex, JournalRange
+from trailgate.live.files.journal_writer import StoredMessages
 from trailgate.live.jobs.feed import check_journalled, make_receiver
 from trailgate.live.jobs.journal_stream import TransactionBoundaries, operations_of
 from trailgate.live.jobs.source import URL, broker_address

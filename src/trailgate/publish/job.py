@@ -33,7 +33,7 @@ from trailgate.model.positions import long_position, parse_position, short_posit
 from trailgate.model.table_patterns import TablePatterns
 from trailgate.model.transactions import OperationDropper, mask_ends
 from trailgate.options import check_arguments
-from trailgate.publish.origins import OriginFinder
+from trailgate.publish.message_origins import OriginFinder
 from trailgate.publish.senders.broker_sink import (
     GROUP_IS,
     OTHER_GROUP,
@@ -633,7 +633,7 @@ def read_status(
 
 
 def name_source(prefix: str) -> str:
-    """Return the trail's name for the state of a publication: its absolute path or address, without logins."""
+    """Return the name of the trail that a publication stores in its state: its absolute path or address, without logins."""
     path = absolute(prefix)
     return mask_logins(path if is_stored(path) else os.path.normpath(path))
 

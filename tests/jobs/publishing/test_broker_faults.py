@@ -23,7 +23,7 @@ from trailgate.jobs.retries import Retries
 from trailgate.messages.publishing import WrittenMessages
 from trailgate.publish.commands.follow import follow_trail
 from trailgate.publish.job import PublicationSettings, publish_trail
-from trailgate.publish.origins import MessageOrigins
+from trailgate.publish.message_origins import MessageOrigins
 from trailgate.publish.senders.broker_sink import BatchSize, BrokerSink
 from trailgate.publish.senders.sender import OutgoingMessages
 

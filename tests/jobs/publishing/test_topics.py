@@ -12,7 +12,7 @@ from sample_trail import Op, changes
 from trailgate.capture.formats import publish_options, writer_for
 from trailgate.errors import OptionError, Where
 from trailgate.model.tables import Column, Table
-from trailgate.publish.origins import MessageOrigins, OriginFinder
+from trailgate.publish.message_origins import MessageOrigins, OriginFinder
 from trailgate.publish.senders.sender import PublishedState, StoredState
 from trailgate.publish.senders.topics import TopicNames
 

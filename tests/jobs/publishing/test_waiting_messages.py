@@ -7,9 +7,9 @@ from pathlib import Path
 from sample_trail import NOTES, Op, write_trail
 from trailgate.capture.formats import publish_options, writer_for
 from trailgate.publish.job import WHOLE_TRAIL, plan_publishing, read_changes
-from trailgate.publish.origins import OriginFinder
+from trailgate.publish.message_origins import OriginFinder
+from trailgate.publish.senders.message_buffer import WaitingMessages
 from trailgate.publish.senders.sender import OutgoingMessages
-from trailgate.publish.senders.waiting import WaitingMessages
 from trailgate.storage.files.trail_files import find_trail
 
 TRANSACTIONS = [[Op("I", 1), Op("I", 2, table=NOTES)], [Op("D", 1, ..., "old")]]

@@ -15,7 +15,7 @@ from received_messages import ListFeed, received
 from trailgate.errors import BrokerError, WriteError
 from trailgate.live.brokers.address import parse_address
 from trailgate.live.brokers.receiver import MessageWindow
-from trailgate.live.files.journal import JournalOptions
+from trailgate.live.files.journal_writer import JournalOptions
 from trailgate.live.jobs.feed import FeedPart, JournalFeed, PrefetchingFeed
 
 WAIT = 120.0

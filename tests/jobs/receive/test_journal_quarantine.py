@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from capture_place import Place
 from journal_messages import letters_of, line, names_of, stored, storing
 from received_messages import ListFeed
-from trailgate.live.files.journal import Journal, JournalOptions
 from trailgate.live.files.journal_reader import JournalIndex
+from trailgate.live.files.journal_writer import Journal, JournalOptions
 from trailgate.live.jobs.journal_stream import TransactionBoundaries, operations_of
 from trailgate.live.jobs.run import LiveCapture, ReceiveOptions
 from trailgate.model.tables import Definitions

@@ -14,8 +14,8 @@ from capture_place import DEFINITIONS, Place
 from held_captures import json_capture
 from journal_messages import letters_of, line, stored, storing
 from trailgate.errors import StorageError, TrailgateError
-from trailgate.live.files.journal import Journal, JournalOptions
 from trailgate.live.files.journal_reader import JournalIndex
+from trailgate.live.files.journal_writer import Journal, JournalOptions
 from trailgate.live.jobs.journal_stream import TransactionBoundaries, operations_of
 from trailgate.model.operations_table import to_operations
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from received_messages import ListReceiver, received
 from trailgate.errors import TrailgateError
-from trailgate.live.files.journal import Journal, JournalOptions
+from trailgate.live.files.journal_writer import Journal, JournalOptions
 from trailgate.live.jobs.storing_receiver import StoringReceiver
 from trailgate.messages.metadata import MessageIdRule
 

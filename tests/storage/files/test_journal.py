@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from laws import examples
 from received_messages import received
 from trailgate.errors import BrokerError, StorageError, WriteError
-from trailgate.live.files.journal import Journal, JournalOptions, StoredMessages
 from trailgate.live.files.journal_segments import encode_frame
+from trailgate.live.files.journal_writer import Journal, JournalOptions, StoredMessages
 
 SMALL = JournalOptions(segment_bytes=1500, remembered=20)
 

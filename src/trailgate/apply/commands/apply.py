@@ -165,8 +165,11 @@ def command(arguments: ApplyArguments, trail: TrailToApply = None) -> None:
 def apply(arguments: ApplyArguments, trail: str) -> None:
     """Run ``trailgate apply`` once: apply a trail, and print the result. Raises Exit if some operations were not applied."""
     from trailgate.apply.commands.follow import retry_policy
-    from trailgate.apply.commands.output import print_report, report_to_json
-    from trailgate.apply.jobs.reports import ApplyReport
+    from trailgate.apply.commands.output import print_report
+    from trailgate.apply.jobs.reports import (
+        ApplyReport,
+        report_to_json,
+    )
     from trailgate.jobs.retries import LOG
     from trailgate.terminal.live_view import log_to_stderr
 
@@ -191,13 +194,15 @@ def apply(arguments: ApplyArguments, trail: str) -> None:
 
 def _follow(arguments: ApplyArguments, trail: str) -> None:
     """Carry out the option ``--follow`` of ``trailgate apply``, with a `FollowLoop`. Raises Exit if some operations were not applied."""
-    from trailgate.apply.commands.follow import FollowLoop, metric_labels, print_followed
+    from trailgate.apply.commands.follow import FollowLoop
+    from trailgate.apply.commands.output import print_followed
+    from trailgate.apply.jobs.metrics import apply_metric_labels
     from trailgate.apply.jobs.resolved_options import resolve_apply_options
 
     following = FollowLoop(
         as_json=arguments.as_json, metrics=arguments.metrics, seconds=arguments.batch_seconds
     )
-    labels = metric_labels(
+    labels = apply_metric_labels(
         trail, arguments.target, resolve_apply_options(arguments.options).options.group
     )
     opened = partial(_open_run, arguments, trail)
@@ -227,7 +232,7 @@ def _open_run(arguments: ApplyArguments, trail: str, retries: Retries) -> ApplyR
 
 def _exit(report: ApplyReport, *, lacks_operations: bool) -> None:
     """Raise Exit after ``trailgate apply`` if operations could not be applied, or are missing in the trail."""
-    from trailgate.apply.commands.output import count_discarded
+    from trailgate.apply.jobs.reports import count_discarded
 
     if count_discarded(report) or lacks_operations:
         raise typer.Exit(NOT_ALL)
@@ -235,8 +240,9 @@ def _exit(report: ApplyReport, *, lacks_operations: bool) -> None:
 
 def _repair(arguments: ApplyArguments, trail: str, file: str) -> None:
     """Run ``trailgate apply --from``: apply repaired operations, and print the result. Raises Exit if some could not be applied."""
-    from trailgate.apply.commands.output import print_tables, report_to_json
+    from trailgate.apply.commands.output import print_tables
     from trailgate.apply.jobs.repaired import apply_repaired
+    from trailgate.apply.jobs.reports import report_to_json
 
     options = arguments.options
     done = apply_repaired(
@@ -255,18 +261,6 @@ def _repair(arguments: ApplyArguments, trail: str, file: str) -> None:
             target = mask_logins(arguments.target)
             say(f"{count_noun(done.operations, 'operation')} of {file} applied: {target}")
     _exit(done, lacks_operations=False)
-
-
-def apply_captured(trail: str, to: str, *, as_json: bool) -> None:
-    """Apply the operations that a capture has just written to a trail, and print the result.
-
-    Does nothing if there is no trail, because the capture wrote no operation.
-    """
-    from trailgate.storage.files.trail_files import find_begun_trail
-
-    if find_begun_trail(trail) is None:
-        return
-    apply(ApplyArguments(target=to, as_json=as_json), trail)
 
 
 def _verify(arguments: ApplyArguments, trail: str) -> None:

@@ -8,14 +8,13 @@ while it waits for the target.
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
 from typing import Any, Final
 
-from trailgate.apply.commands.output import print_batch, print_total, report_to_json
+from trailgate.apply.commands.output import print_batch
 from trailgate.apply.jobs.apply import ApplyRun
 from trailgate.apply.jobs.metrics import (
     ApplyStatistics,
@@ -24,7 +23,6 @@ from trailgate.apply.jobs.metrics import (
     try_measure_lag,
 )
 from trailgate.apply.jobs.reports import ApplyReport
-from trailgate.errors import mask_logins
 from trailgate.jobs.metrics import MetricsOutput, metrics_output
 from trailgate.jobs.retries import LOG, LOOK, Retries
 from trailgate.model.positions import short_position
@@ -37,7 +35,6 @@ from trailgate.terminal.live_view import (
     is_terminal,
     log_to_stderr,
 )
-from trailgate.terminal.output import quiet_pipe
 
 PAUSE: Final = 1.0  # seconds between checks of a trail that does not grow
 REST_LOOK: Final = 10.0  # seconds between checks of the unapplied bytes at the trail's end
@@ -170,11 +167,6 @@ class ApplyWatch:
             self._metrics.show(self.statistics)
 
 
-def metric_labels(trail: str, target: str, group: str) -> dict[str, str]:
-    """Return the labels of the apply metrics: trail, target and group."""
-    return {"trail": trail, "target": mask_logins(target), "group": group}
-
-
 class FollowLoop:
     """The loop of ``trailgate apply --follow``, which applies a trail as it grows.
 
@@ -259,23 +251,13 @@ class FollowLoop:
                 time.sleep(min(left, LOOK))
 
 
-def print_followed(statistics: ApplyStatistics, target: str, *, as_json: bool) -> None:
-    """Print the totals of ``trailgate apply --follow``, as JSON or as text."""
-    with quiet_pipe():
-        if as_json:
-            total = report_to_json(statistics.done, statistics.faults)
-            print(json.dumps({"total": total}, ensure_ascii=False), flush=True)
-        else:
-            print_total(statistics.done, statistics.faults, target)
-
-
 def retry_policy(
     patience: float | None,
     *,
     lasting: bool = False,
     stopped: Callable[[], bool] = lambda: False,
 ) -> Retries:
-    """Build the policy of retries after faults of an apply target.
+    """Build the policy by which the commands of apply retry after faults of the target.
 
     Retries end after ``patience`` seconds. If that is None, a ``lasting`` run retries without end.
     """

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
-from typing import Any, Final
+from typing import Final
 
-from trailgate.apply.jobs.metrics import measure_age
+from trailgate.apply.jobs.metrics import ApplyStatistics, measure_age
 from trailgate.apply.jobs.options import ApplyOptions
-from trailgate.apply.jobs.reports import ApplyReport
+from trailgate.apply.jobs.reports import ApplyReport, count_discarded, report_to_json
 from trailgate.errors import count_noun
 from trailgate.model.positions import short_position
 from trailgate.terminal.durations import format_age
@@ -27,26 +26,6 @@ COLUMNS: Final = (
 )
 RANKED: Final = 10  # the most reasons shown
 SELDOM: Final = ("ignored", "discarded")  # columns that are shown only if one is not 0
-
-
-def count_discarded(report: ApplyReport) -> int:
-    """Return the number of operations in an apply report that could not be applied: discarded and ignored ones."""
-    return sum(one.discarded for one in report.tables.values())
-
-
-def report_to_json(report: ApplyReport, faults: Mapping[str, int]) -> dict[str, Any]:
-    """Convert an apply report to JSON values. ``faults`` counts the target's failures by reason."""
-    return {
-        "operations": report.operations,
-        "batches": report.batches,
-        "discarded": count_discarded(report),
-        "tables": {name: asdict(one) for name, one in report.tables.items()},
-        "position": None if report.position is None else report.position.position,
-        "csn": None if report.position is None else report.position.csn,
-        "reasons": dict(report.reasons),
-        "notices": list(report.notices),
-        "faults": dict(faults),
-    }
 
 
 def print_batch(report: ApplyReport, faults: Mapping[str, int], *, as_json: bool) -> None:
@@ -138,3 +117,13 @@ def _print_faults(faults: Mapping[str, int]) -> None:
         say(
             f"note: {count_noun(sum(faults.values()), 'fault')} of the target, retried: {by_reason}"
         )
+
+
+def print_followed(statistics: ApplyStatistics, target: str, *, as_json: bool) -> None:
+    """Print the totals of ``trailgate apply --follow`` when it ends, as JSON or as text."""
+    with quiet_pipe():
+        if as_json:
+            total = report_to_json(statistics.done, statistics.faults)
+            print(json.dumps({"total": total}, ensure_ascii=False), flush=True)
+        else:
+            print_total(statistics.done, statistics.faults, target)

@@ -15,7 +15,9 @@ import numpy as np
 
 from trailgate.apply.effects.nets import NetChanges, RowEffect
 from trailgate.apply.effects.operation_errors import DUPLICATE, MISSING
-from trailgate.apply.effects.tables import KEYLESS_HINT
+from trailgate.apply.effects.operations import join_arrays
+from trailgate.apply.effects.row_keys import encode_keys
+from trailgate.apply.effects.tables import KEYLESS_HINT, FetchRows
 from trailgate.arrays import Longs, Mask
 from trailgate.errors import ApplyError, Where
 from trailgate.model.changes import DELETE, INSERT, KEY_UPDATE, UPDATE
@@ -95,7 +97,7 @@ def first_collision_error(
 def several_rows_error(
     operations: TargetOperations, row: int, count: int, *, old: bool = False
 ) -> ApplyError:
-    """Build the error for an operation whose key has ``count`` rows in the target, because it would change all of them.
+    """Build the error for a collision with duplicate rows: the operation's key has ``count`` rows in the target, and it would change all of them.
 
     ``old``: it is the key before the operation. No Oracle error corresponds to this one.
     """
@@ -144,7 +146,7 @@ def collision_error(
     twice: bool = False,
     column: int | None = None,
 ) -> ApplyError:
-    """Build the error for an operation that does not fit the rows of its table.
+    """Build the error for a collision: an insert of a row that already exists, or a change of a row that does not.
 
     ``expected`` is true if the operation needs an existing row, which is missing, and false if its
     row exists already. ``old``: the error names the key before the operation. ``twice``: two rows
@@ -169,3 +171,21 @@ def collision_error(
     if column is not None:
         return error
     return error.with_numbers(DUPLICATE if twice or not expected else MISSING)
+
+
+def count_existing_rows(nets: NetChanges, fetch: FetchRows) -> Longs:
+    """Count the target's rows with the key of each net change, to find collisions: 0 or 1, unless the table has duplicates."""
+    if not len(nets):
+        return np.zeros(0, np.int64)
+    existing = fetch(nets.keys(), True)
+    if not existing.num_rows:
+        return np.zeros(len(nets), np.int64)
+    both = [
+        join_arrays([ours, existing[name].combine_chunks().cast(ours.type)])
+        for ours, name in zip(nets.key, nets.table.key_names, strict=True)
+    ]
+    # Number the wanted and the stored keys together, then count the stored rows of each key.
+    codes, count = encode_keys(both)
+    ours, stored = codes[: len(nets)], codes[len(nets) :]
+    rows: Longs = np.bincount(stored, minlength=count)[ours]
+    return rows

@@ -1,22 +1,37 @@
-"""Parse the types that a user chooses for columns of created tables (``--column``).
+"""Choose the types of a target table's columns, and convert the values of source columns to them.
 
-For example, ``GG.ORDERS.PRICE=decimal(18,2)`` creates the column PRICE of GG.ORDERS as a decimal.
+``created_type`` maps each family of source columns (``model.types``) to the Arrow type that a
+created table gets. A user may choose another one: ``--column "GG.ORDERS.PRICE=decimal(18,2)"``
+creates the column PRICE of GG.ORDERS as a decimal. If the table exists already, its own types win:
+values are cast to them, and a value that does not fit is an error of its operation.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from trailgate.apply.effects.tables import TargetTable
-from trailgate.errors import OptionError, did_you_mean
+from trailgate.apply.effects.exact_casts import cast_exactly
+from trailgate.apply.effects.stored_types import check_stored_values
+from trailgate.columnar.digits import from_hex
+from trailgate.errors import DecodeError, OptionError, did_you_mean
 from trailgate.model.table_patterns import TablePatterns, describe_no_match
+from trailgate.model.tables import Column
+from trailgate.model.types import TypeFamily
+from trailgate.model.values import typed_for
 
+if TYPE_CHECKING:
+    from trailgate.apply.effects.tables import TargetColumn, TargetTable
+
+Convert = Callable[[pa.Array], pa.Array]
+TYPES_HINT: Final = "Its type in the trail is {}: give the target's column a type that can hold it, or discard the operation with --on-error discard"
+MICROSECONDS: Final = 26  # characters of a date time with six digits of fraction
 EXAMPLE: Final = "For example, GG.ORDERS.PRICE=decimal(18,2)"
 # The names of types in --column, beside decimal(p,s).
 NAMED: Final[Mapping[str, pa.DataType]] = MappingProxyType(
@@ -114,3 +129,64 @@ def _type_of(type_name: str, text: str) -> pa.DataType:
         problem = f"decimal({digits},{scale}) is not possible: the precision is 1 to {MOST_DIGITS}, the scale at most the precision"
         raise OptionError(problem)
     return pa.decimal128(digits, scale)
+
+
+def created_type(column: Column) -> pa.DataType:
+    """Choose the Arrow type of a column in a created target table, by its source column's type.
+
+    Numbers in text stay text, because no number type holds them all. So do intervals, times with a
+    zone, and times with more than six digits of fraction.
+    """
+    if column.family is TypeFamily.BYTES:
+        return pa.binary()
+    if column.family is TypeFamily.DATETIME and column.external_length > MICROSECONDS:
+        return pa.string()
+    return typed_for(column)[0]
+
+
+def make_conversion(column: Column, target: TargetColumn, *, is_key: bool = False) -> Convert:
+    """Return a function that converts values from a source column's type to the type of a target column.
+
+    The function raises DecodeError for a value that does not fit, with its row in ``where.record``.
+    In a key column, values that are equal in the target are converted to the same value.
+    """
+    created = created_type(column)
+    convert = _created_values(column, created)
+    target_type, stored = target.type, target.stored
+    if (
+        target_type == created
+        and stored is None
+        and not (is_key and pa.types.is_floating(target_type))
+    ):
+        return convert
+
+    def cast(values: pa.Array) -> pa.Array:
+        try:
+            result = cast_exactly(convert(values), target_type)
+            if stored is not None:
+                fixed = column.type_row.fixed
+                result = check_stored_values(result, stored, fixed=fixed, canonical=is_key)
+            # 0.0 and -0.0 are the same key: adding 0.0 to -0.0 gives 0.0.
+            zero = (
+                pa.scalar(0.0, target_type)
+                if is_key and pa.types.is_floating(target_type)
+                else None
+            )
+            return result if zero is None else pc.add(result, zero)
+        except DecodeError as error:
+            error.hint = error.hint or TYPES_HINT.format(column.type_row.name)
+            raise
+
+    return cast
+
+
+def _created_values(column: Column, created: pa.DataType) -> Convert:
+    if column.family is TypeFamily.BYTES:
+        return from_hex
+    if column.family is TypeFamily.DATETIME and pa.types.is_string(created):
+        return _unchanged
+    return typed_for(column)[1]
+
+
+def _unchanged(values: pa.Array) -> pa.Array:
+    return values

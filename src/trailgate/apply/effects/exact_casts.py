@@ -133,7 +133,7 @@ def check_values_fit(values: pa.Array, good: Mask, arrow_type: pa.DataType | str
 
 
 def spell_numbers_plainly(values: pa.StringArray) -> pa.StringArray:
-    """Convert numbers in text to a canonical spelling. Other text stays unchanged.
+    """Convert numbers in text to the canonical spelling in which casts compare them. Other text stays unchanged.
 
     '00012', ' 12', '+12' and '1.20E1' become '12', '.50' becomes '0.5', '-0' becomes '0', and 'inf'
     becomes 'Infinity'.
@@ -176,7 +176,7 @@ def _plain(text: str) -> str:
 
 
 def parse_numbers(values: pa.Array, arrow_type: pa.DataType | str) -> pa.StringArray:
-    """Convert integers, floats or text to decimal text without exponent or padding, such as "12" for " +12".
+    """Cast integers, floats or text exactly to decimal text without exponent or padding, such as "12" for " +12".
 
     Raises DecodeError for text that is not a number.
     """

@@ -18,10 +18,10 @@ from itertools import compress, pairwise
 
 import numpy as np
 
-from trailgate.apply.effects.nets import encode_keys
-from trailgate.apply.effects.operation_errors import ErrorResponses
+from trailgate.apply.effects.operation_errors import ErrorResponses, OperationErrors
 from trailgate.apply.effects.operations import TargetOperations, join_arrays
-from trailgate.arrays import Longs
+from trailgate.apply.effects.row_keys import encode_keys
+from trailgate.arrays import Longs, Mask
 from trailgate.errors import TrailgateError
 from trailgate.model.changes import KEY_UPDATE, TRUNCATE, UPDATE
 
@@ -33,7 +33,7 @@ def find_final_errors(
     *,
     updates_insert: bool,
 ) -> tuple[dict[int, TrailgateError], bool]:
-    """Decide which errors of a batch's operations are final, and whether the batch must be tried again.
+    """Decide which errors of a batch are final if failed operations exclude others, and whether the batch must be tried again.
 
     Returns the final errors by operation number, and true if the batch must be tried again without
     these operations and the transactions that they exclude.
@@ -121,3 +121,14 @@ def number_dependent_rows(operations: TargetOperations) -> Longs:
     for row in np.flatnonzero(operations.op_type == KEY_UPDATE).tolist():
         joined[first(int(codes[row]))] = first(int(codes[rows + row]))
     return np.array([first(code) for code in codes[:rows].tolist()], np.int64)
+
+
+def unapplied_mask(
+    order: Longs, transactions: Longs, faults: OperationErrors, excluded: frozenset[int]
+) -> Mask:
+    """Return a mask of the operations that are not applied, because of an error or because their transaction is excluded.
+
+    ``order`` and ``transactions`` are the numbers of each operation and of its transaction.
+    """
+    mask: Mask = np.isin(order, list(faults.errors)) | np.isin(transactions, list(excluded))
+    return mask

@@ -29,34 +29,28 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trailgate.apply.effects.batch import (
-    ClosingUpdate,
-    FetchRows,
-    TableChanges,
-    count_existing_rows,
-    join_net_changes,
-    make_empty_fetch,
-)
-from trailgate.apply.effects.collisions import CollisionPolicy, find_collisions
+from trailgate.apply.effects.collisions import CollisionPolicy, count_existing_rows, find_collisions
 from trailgate.apply.effects.exact_casts import find_equal_values
 from trailgate.apply.effects.nets import (
     NetChanges,
     RowEffect,
     compute_net_changes,
-    encode_keys,
+    join_net_changes,
     no_net_changes,
 )
 from trailgate.apply.effects.operation_errors import OperationErrors
 from trailgate.apply.effects.operations import TargetOperations, join_arrays
-from trailgate.apply.effects.replay import (
-    NOT_LOGGED,
+from trailgate.apply.effects.replay import NOT_LOGGED, OperationReplay
+from trailgate.apply.effects.row_keys import (
     Key,
-    OperationReplay,
+    build_key_table,
     collect_keys,
+    encode_keys,
     key_tuples,
     to_python_values,
 )
-from trailgate.apply.effects.tables import TargetColumn, TargetTable, build_key_table
+from trailgate.apply.effects.table_changes import ClosingUpdate, TableChanges
+from trailgate.apply.effects.tables import FetchRows, TargetColumn, TargetTable, make_empty_fetch
 from trailgate.arrays import Longs, Mask
 from trailgate.errors import OptionError
 from trailgate.model.changes import ABSENT, DELETE, INSERT, KEY_UPDATE, TRUNCATE, StateColumn

@@ -34,25 +34,26 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trailgate.apply.effects.batch import (
-    FetchRows,
-    TableChanges,
-    join_net_changes,
-    make_empty_fetch,
-)
 from trailgate.apply.effects.collisions import CollisionPolicy
-from trailgate.apply.effects.nets import NetChanges, RowEffect, compute_net_changes, encode_keys
+from trailgate.apply.effects.nets import (
+    NetChanges,
+    RowEffect,
+    compute_net_changes,
+    join_net_changes,
+)
 from trailgate.apply.effects.operation_errors import OperationErrors
 from trailgate.apply.effects.operations import TargetOperations, join_arrays
-from trailgate.apply.effects.replay import (
-    NOT_LOGGED,
+from trailgate.apply.effects.replay import NOT_LOGGED, logged_images
+from trailgate.apply.effects.row_keys import (
     Key,
+    build_key_table,
     collect_keys,
+    encode_keys,
     key_tuples,
-    logged_images,
     to_python_values,
 )
-from trailgate.apply.effects.tables import TargetColumn, TargetTable, build_key_table
+from trailgate.apply.effects.table_changes import TableChanges
+from trailgate.apply.effects.tables import FetchRows, TargetColumn, TargetTable, make_empty_fetch
 from trailgate.arrays import Longs, Mask
 from trailgate.model.changes import DELETE, INSERT, KEY_UPDATE, Image, StateColumn
 
@@ -63,7 +64,7 @@ UNKNOWN_KEY: Final = -1
 
 
 def known_flag_name(column: str) -> str:
-    """Return the name of the flag column for ``column``: it is true if the value of ``column`` is known."""
+    """Return the name of a column's flag in the table of known keys: it is true if the column's value is known."""
     return f"trailgate:known:{column}"
 
 

@@ -15,15 +15,6 @@ from functools import partial
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from trailgate.apply.effects.append import (
-    COLUMNS,
-    META_COLUMNS,
-    add_meta_columns,
-    append_changes,
-    build_append_table,
-    set_meta_values,
-)
-from trailgate.apply.effects.batch import FetchRows, TableChanges, compute_changes
 from trailgate.apply.effects.collisions import CollisionPolicy
 from trailgate.apply.effects.history import COLUMNS as VERSIONS
 from trailgate.apply.effects.history import (
@@ -32,11 +23,20 @@ from trailgate.apply.effects.history import (
     compute_versions,
     with_version_key,
 )
+from trailgate.apply.effects.meta_columns import (
+    COLUMNS,
+    META_COLUMNS,
+    add_meta_columns,
+    append_changes,
+    build_append_table,
+    set_meta_values,
+)
 from trailgate.apply.effects.operation_errors import OperationErrors
 from trailgate.apply.effects.operations import TargetOperations
 from trailgate.apply.effects.soft_delete import COLUMNS as MARKS
 from trailgate.apply.effects.soft_delete import add_delete_marks, compute_soft_deletes
-from trailgate.apply.effects.tables import TargetColumn, TargetTable
+from trailgate.apply.effects.table_changes import TableChanges, compute_table_changes
+from trailgate.apply.effects.tables import FetchRows, TargetColumn, TargetTable
 
 ComputeChanges = Callable[
     [TargetOperations, FetchRows, CollisionPolicy, OperationErrors], Sequence[TableChanges]
@@ -74,7 +74,7 @@ class ApplyMode(NamedTuple):
 def _current(
     operations: TargetOperations, fetch: FetchRows, policy: CollisionPolicy, faults: OperationErrors
 ) -> Sequence[TableChanges]:
-    return (compute_changes(operations, fetch, policy, faults),)
+    return (compute_table_changes(operations, fetch, policy, faults),)
 
 
 # By the name in --mode.

@@ -10,16 +10,15 @@ Example: I(a=1, b=1), U(a=2), U(b=3) of one key become one INSERT with a=2, b=3.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from trailgate.apply.effects.kernels import NONE, find_last_logged, scan_keys
 from trailgate.apply.effects.operations import TargetOperations, join_arrays
+from trailgate.apply.effects.row_keys import encode_keys
 from trailgate.apply.effects.tables import TargetTable
 from trailgate.arrays import Longs, Mask, Octets
 from trailgate.model.changes import ABSENT, DELETE, INSERT, KEY_UPDATE, Image, StateColumn
@@ -109,29 +108,6 @@ def no_net_changes(table: TargetTable) -> NetChanges:
     )
 
 
-def encode_keys(columns: Sequence[pa.Array]) -> tuple[Longs, int]:
-    """Assign an integer code to each distinct key in some key columns of equal length.
-
-    NULL counts as a value, NaN equals NaN, and 0.0 equals -0.0. Returns the code of each row, and the number of codes: [5, 7, 5] has the
-    codes [0, 1, 0], and 2.
-    """
-    codes, count = _codes(columns[0])
-    # Encode again after each column: the numbers stay below the number of rows, so the product
-    # of two of them fits 64 bits.
-    for column in columns[1:]:
-        more, size = _codes(column)
-        codes, count = _codes(pa.array(codes * size + more))
-    return codes, count
-
-
-def _codes(column: pa.Array) -> tuple[Longs, int]:
-    if pa.types.is_floating(column.type):
-        # Arrow's dictionaries distinguish 0.0 and -0.0: adding 0.0 to -0.0 gives 0.0.
-        column = pc.add(column, pa.scalar(0.0, column.type))
-    encoded = column.dictionary_encode(null_encoding="encode")
-    return encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64), len(encoded.dictionary)
-
-
 def _number_keys(operations: TargetOperations) -> tuple[Longs, Longs, int]:
     """Return the number of each operation's new key and old key, and the number of different keys."""
     # Old keys differ only in key updates, so only theirs are encoded, after the new keys.
@@ -213,3 +189,41 @@ def compute_net_changes(operations: TargetOperations) -> tuple[NetChanges, Longs
     number[clean] = np.arange(len(clean))
     # A key update is replayed if one of its keys is: NONE is the minimum.
     return nets, np.minimum(number[key], number[old_key])
+
+
+def join_net_changes(parts: list[NetChanges]) -> NetChanges:
+    """Concatenate net changes of one target table that have no key in common."""
+    parts = [part for part in parts if len(part)] or parts[:1]
+    if len(parts) == 1:
+        return parts[0]
+    return replace(
+        parts[0],
+        effect=np.concatenate([part.effect for part in parts]),
+        expected=np.concatenate([part.expected for part in parts]),
+        first=np.concatenate([part.first for part in parts]),
+        last=np.concatenate([part.last for part in parts]),
+        leading=np.concatenate([part.leading for part in parts]),
+        key=tuple(join_arrays([part.key[at] for part in parts]) for at in range(len(parts[0].key))),
+        values=tuple(_join(parts, at) for at in range(len(parts[0].values))),
+    )
+
+
+def _join(parts: list[NetChanges], at: int) -> StateColumn:
+    columns = [(part.values[at], len(part)) for part in parts]
+    column_type = parts[0].table.columns[at].type
+    if all(one.values is None for one, _ in columns):
+        return ABSENT
+    values = [
+        pa.nulls(rows, column_type) if one.values is None else one.values for one, rows in columns
+    ]
+    missing = np.concatenate([one.is_missing(rows) for one, rows in columns])
+    return StateColumn(join_arrays(values), missing if missing.any() else None)
+
+
+def build_complete_rows(nets: NetChanges) -> pa.Table:
+    """Build the complete rows of net changes, for targets that write rows: columns that were not logged are NULL."""
+    columns = [
+        pa.nulls(len(nets), column.type) if one.values is None else one.values
+        for column, one in zip(nets.table.columns, nets.values, strict=True)
+    ]
+    return pa.table(columns, schema=nets.table.schema)

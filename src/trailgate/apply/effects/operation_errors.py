@@ -1,4 +1,4 @@
-"""Collect the operations of a batch that cannot be applied, and decide what happens to them.
+"""Collect the errors of a batch's operations that cannot be applied, and decide what happens to them.
 
 REPERROR in a Replicat parameter file refers to errors by Oracle's numbers, such as 1403.
 ``NUMBERS`` lists for each of our errors the Oracle numbers that it may correspond to. Errors
@@ -7,6 +7,7 @@ without a number, such as a key that is not logged, get the default response.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -27,6 +28,8 @@ CHECK: Final = (2290,)  # check constraint violated
 FOREIGN_KEY: Final = (2291, 2292)  # parent key not found, child record found
 TOO_LONG: Final = (12899,)  # value too large for column
 NUMBERS: Final = (DUPLICATE, MISSING, NULL, TOO_LARGE, CHECK, FOREIGN_KEY, TOO_LONG)
+# The row's key at the beginning of an error, such as "update of id=7: ".
+OF_ROW: Final = re.compile(r"(?:insert|update|key update|delete) of .*: ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,3 +88,12 @@ class OperationErrors:
         if self.stops(error):
             raise error
         self.errors.setdefault(number, error)
+
+
+def extract_reason(error: TrailgateError) -> str:
+    """Return the reason of an operation's error without the row's key and values, so that equal reasons can be counted.
+
+    For example, "update of id=7: the row does not exist" becomes "the row does not exist".
+    """
+    key = OF_ROW.match(error.problem)
+    return error.problem[key.end() :] if key else error.problem.partition(": ")[0]

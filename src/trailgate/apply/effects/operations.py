@@ -17,9 +17,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from trailgate.apply.effects.column_types import make_conversion
 from trailgate.apply.effects.exact_casts import find_equal_values
 from trailgate.apply.effects.operation_errors import OperationErrors
-from trailgate.apply.effects.tables import KEYLESS_HINT, TargetColumn, TargetTable, make_conversion
+from trailgate.apply.effects.tables import KEYLESS_HINT, TargetColumn, TargetTable
 from trailgate.arrays import Longs, Mask, Octets
 from trailgate.columnar.rows import BadRowIsolation
 from trailgate.errors import ApplyError, DecodeError, TrailgateError, Where

@@ -13,7 +13,8 @@ from typing import Final
 
 import pyarrow as pa
 
-from trailgate.apply.effects.tables import TargetColumn, TargetTable, created_type
+from trailgate.apply.effects.column_types import created_type
+from trailgate.apply.effects.tables import TargetColumn, TargetTable
 from trailgate.errors import DefinitionError, Where
 from trailgate.model.tables import Column, Table
 from trailgate.model.types import TypeFamily

@@ -29,13 +29,12 @@ from trailgate.apply.effects.collisions import (
 from trailgate.apply.effects.nets import NetChanges, RowEffect
 from trailgate.apply.effects.operation_errors import OperationErrors
 from trailgate.apply.effects.operations import TargetOperations
+from trailgate.apply.effects.row_keys import Key, key_tuples, to_python_values
 from trailgate.apply.effects.tables import TargetTable
 from trailgate.errors import ApplyError
 from trailgate.model.changes import ABSENT, DELETE, INSERT, KEY_UPDATE, StateColumn
 
-Key = tuple[Any, ...]
 NOT_LOGGED: Final = object()  # the value of a column that is not logged, and so not known
-NAN: Final = float("nan")
 
 
 @dataclass(slots=True)
@@ -360,12 +359,6 @@ def logged_images(operations: TargetOperations) -> list[tuple[Any, ...]]:
     return list(zip(*columns, strict=True))
 
 
-def collect_keys(operations: TargetOperations) -> list[Key]:
-    """Return all old and new keys of operations on a target table, each once, in order of first appearance."""
-    both = zip(key_tuples(operations.old_key), key_tuples(operations.key), strict=True)
-    return list(dict.fromkeys(key for pair in both for key in pair))
-
-
 def _column(rows: Sequence[list[Any] | None], at: int, arrow_type: pa.DataType) -> StateColumn:
     """Build a column of a target table from replayed rows.
 
@@ -375,23 +368,6 @@ def _column(rows: Sequence[list[Any] | None], at: int, arrow_type: pa.DataType) 
     missing = np.array([value is NOT_LOGGED for value in cells], bool)
     values = pa.array([None if value is NOT_LOGGED else value for value in cells], arrow_type)
     return StateColumn(values, missing if missing.any() else None)
-
-
-def key_tuples(columns: Sequence[pa.Array]) -> list[Key]:
-    """Convert the key columns of a target table to one tuple of Python values per row."""
-    return list(zip(*map(to_python_values, columns), strict=True))
-
-
-def to_python_values(column: pa.Array | pa.ChunkedArray) -> list[Any]:
-    """Convert a column to the Python values that ``OperationReplay`` compares.
-
-    Every NaN becomes the same object, so that keys and values with NaN compare equal in tuples and
-    lists.
-    """
-    values: list[Any] = column.to_pylist()
-    if pa.types.is_floating(column.type):
-        return [NAN if one is not None and one != one else one for one in values]  # noqa: PLR0124
-    return values
 
 
 def _write(row: _Row, image: Sequence[Any]) -> None:

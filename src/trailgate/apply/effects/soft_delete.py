@@ -17,18 +17,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trailgate.apply.effects.batch import (
-    ChangesBetweenTruncates,
-    ClosingUpdate,
-    FetchRows,
-    TableChanges,
-    make_empty_fetch,
-)
 from trailgate.apply.effects.collisions import CollisionPolicy
-from trailgate.apply.effects.nets import NetChanges, RowEffect, encode_keys, no_net_changes
+from trailgate.apply.effects.nets import NetChanges, RowEffect, no_net_changes
 from trailgate.apply.effects.operation_errors import OperationErrors
 from trailgate.apply.effects.operations import TargetOperations, join_arrays
-from trailgate.apply.effects.tables import TargetColumn, TargetTable
+from trailgate.apply.effects.row_keys import encode_keys
+from trailgate.apply.effects.table_changes import (
+    ChangesBetweenTruncates,
+    ClosingUpdate,
+    TableChanges,
+)
+from trailgate.apply.effects.tables import FetchRows, TargetColumn, TargetTable, make_empty_fetch
 from trailgate.arrays import Mask
 from trailgate.model.changes import DELETE, TRUNCATE, UPDATE, StateColumn
 

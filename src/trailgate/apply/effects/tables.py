@@ -1,36 +1,32 @@
-"""Describe a target table: its name, its columns and their types, and conversions to these types.
+"""Describe a target table: its name, its columns and its key.
 
-``created_type`` maps each family of source columns (``model.types``) to the Arrow type that a
-created table gets. If the table exists already, its own types win: values are cast to them, and a
-value that does not fit is an error of its operation.
+A table to create has the columns of its source table, with the types that ``column_types`` chooses.
+A table that exists already is described as the target defines it (``TargetTable.as_defined``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from trailgate.apply.effects.exact_casts import cast_exactly
-from trailgate.apply.effects.stored_types import DatabaseColumnType, check_stored_values
-from trailgate.columnar.digits import from_hex
-from trailgate.errors import DecodeError, DefinitionError, Where
+from trailgate.apply.effects.column_types import created_type
+from trailgate.apply.effects.stored_types import DatabaseColumnType
+from trailgate.errors import DefinitionError, Where
 from trailgate.model.table_patterns import NAME_PART, unquote
-from trailgate.model.tables import Column, Table
+from trailgate.model.tables import Table
 from trailgate.model.types import TypeFamily
-from trailgate.model.values import typed_for
 
+# Called with a table of keys; returns the target's rows with these keys. If the second argument is
+# true, only their key columns are needed.
+FetchRows = Callable[[pa.Table, bool], pa.Table]
 CASE_HINT: Final = "Rename one of them: a column of the trail with COLMAP in a parameter file, one of the target with ALTER TABLE"
-Convert = Callable[[pa.Array], pa.Array]
-TYPES_HINT: Final = "Its type in the trail is {}: give the target's column a type that can hold it, or discard the operation with --on-error discard"
 KEYLESS_HINT: Final = (
     "Name its key columns with KEYCOLS in the MAP statement of a parameter file (--params), or give definitions with a key (--definitions). "
     "--mode append needs no key"
 )
-MICROSECONDS: Final = 26  # characters of a date time with six digits of fraction
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +133,7 @@ class TargetTable:
 
 
 def fold_upper_case(name: str) -> str:
-    """Choose the name of a created table or column: ``ORDERS`` becomes ``orders``, and ``Orders`` is unchanged.
+    """Convert the name of a source table or column to its name in a target table that is created: ``ORDERS`` becomes ``orders``, and ``Orders`` is unchanged.
 
     Oracle stores unquoted names in upper case, PostgreSQL in lower case.
     """
@@ -181,67 +177,6 @@ def make_target_table(table: Table, name: str | None = None) -> TargetTable:
     return TargetTable(parts, columns, keys or tuple(range(len(columns))), keyless=not keys)
 
 
-def created_type(column: Column) -> pa.DataType:
-    """Choose the Arrow type of a column in a created target table, by its source column.
-
-    Numbers in text stay text, because no number type holds them all. So do intervals, times with a
-    zone, and times with more than six digits of fraction.
-    """
-    if column.family is TypeFamily.BYTES:
-        return pa.binary()
-    if column.family is TypeFamily.DATETIME and column.external_length > MICROSECONDS:
-        return pa.string()
-    return typed_for(column)[0]
-
-
-def make_conversion(column: Column, target: TargetColumn, *, is_key: bool = False) -> Convert:
-    """Return a function that converts a block's column to the type of a target column.
-
-    The function raises DecodeError for a value that does not fit, with its row in ``where.record``.
-    In a key column, values that are equal in the target are converted to the same value.
-    """
-    created = created_type(column)
-    convert = _created_values(column, created)
-    target_type, stored = target.type, target.stored
-    if (
-        target_type == created
-        and stored is None
-        and not (is_key and pa.types.is_floating(target_type))
-    ):
-        return convert
-
-    def cast(values: pa.Array) -> pa.Array:
-        try:
-            result = cast_exactly(convert(values), target_type)
-            if stored is not None:
-                fixed = column.type_row.fixed
-                result = check_stored_values(result, stored, fixed=fixed, canonical=is_key)
-            # 0.0 and -0.0 are the same key: adding 0.0 to -0.0 gives 0.0.
-            zero = (
-                pa.scalar(0.0, target_type)
-                if is_key and pa.types.is_floating(target_type)
-                else None
-            )
-            return result if zero is None else pc.add(result, zero)
-        except DecodeError as error:
-            error.hint = error.hint or TYPES_HINT.format(column.type_row.name)
-            raise
-
-    return cast
-
-
-def _created_values(column: Column, created: pa.DataType) -> Convert:
-    if column.family is TypeFamily.BYTES:
-        return from_hex
-    if column.family is TypeFamily.DATETIME and pa.types.is_string(created):
-        return _unchanged
-    return typed_for(column)[1]
-
-
-def _unchanged(values: pa.Array) -> pa.Array:
-    return values
-
-
 def add_missing_columns(existing: TargetTable, wanted: TargetTable) -> TargetTable:
     """Add the columns of ``wanted`` that the existing target table lacks. Existing types and the key stay.
 
@@ -259,10 +194,13 @@ def add_missing_columns(existing: TargetTable, wanted: TargetTable) -> TargetTab
     return replace(existing, columns=(*columns, *added))
 
 
-def build_key_table(table: TargetTable, keys: Sequence[tuple[Any, ...]]) -> pa.Table:
-    """Build an Arrow table of a target table's key columns from keys, each a tuple of Python values."""
-    columns = [
-        pa.array([key[number] for key in keys], table.columns[at].type)
-        for number, at in enumerate(table.key)
-    ]
-    return pa.table(columns, names=list(table.key_names))
+def make_empty_fetch(table: TargetTable) -> FetchRows:
+    """Return the ``FetchRows`` of an empty target table: it finds no rows."""
+
+    def fetch(_: pa.Table, keys_alone: bool) -> pa.Table:
+        schema = table.schema
+        return (
+            pa.schema([schema.field(n) for n in table.key_names]) if keys_alone else schema
+        ).empty_table()
+
+    return fetch

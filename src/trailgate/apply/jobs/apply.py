@@ -20,11 +20,11 @@ from functools import partial
 from typing import Final, Self, Unpack
 
 from trailgate.apply.effects.operations import TargetOperations
-from trailgate.apply.jobs.groups import GroupSource
+from trailgate.apply.jobs.group_sources import GroupSource
 from trailgate.apply.jobs.options import OPTIONS, ApplyKeywords, ApplyOptions
 from trailgate.apply.jobs.reading import FOLD_ROWS, SplitOperations, SplitWork
 from trailgate.apply.jobs.reports import ApplyReport
-from trailgate.apply.jobs.resolved_options import check_effects, resolve_apply_options
+from trailgate.apply.jobs.resolved_options import check_option_effects, resolve_apply_options
 from trailgate.apply.jobs.tables import TargetTables
 from trailgate.apply.targets.target import AppliedPosition, ApplyTarget
 from trailgate.errors import (
@@ -147,7 +147,7 @@ class ApplyRun:
         retries: Retries | None = None,
     ) -> None:
         if target is None and open_target is None:
-            check_effects(to, options)
+            check_option_effects(to, options)
         self.mapped = mapped = resolve_apply_options(options)
         self._options, self._reading = mapped.options, reading or ThreadReading()
         self._find = partial(find_trail, trail, definitions or mapped.definitions)
@@ -481,14 +481,14 @@ class ApplyRun:
 
 
 def to_stored_position(applied: AppliedPosition) -> StoredPosition:
-    """Convert the position that a target stores to the form with which trail readers resume."""
+    """Convert the position up to which a trail is applied to the form with which trail readers resume."""
     return StoredPosition(applied.position, applied.csn, applied.digest, applied.reached)
 
 
 def describe_unapplied(
     trail: Address, applied: AppliedPosition, definitions: Address | Definitions | None = None
 ) -> tuple[str, ...]:
-    """Return a sentence for each part after an applied position, at the end of the trail, that cannot be applied yet.
+    """Return a sentence for each part of a trail, after the position that apply has reached, that cannot be applied yet.
 
     Raises StorageError if the position belongs to another trail, and DecodeError if the trail is
     damaged.

@@ -15,25 +15,25 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 
-from trailgate.apply.effects.batch import TableChanges
 from trailgate.apply.effects.collisions import CollisionPolicy
-from trailgate.apply.effects.exclusions import find_final_errors
+from trailgate.apply.effects.exclusions import find_final_errors, unapplied_mask
 from trailgate.apply.effects.modes import ComputeChanges
 from trailgate.apply.effects.nets import RowEffect, compute_net_changes
 from trailgate.apply.effects.operation_errors import (
     DISCARD_TRANSACTION,
     ErrorResponses,
     OperationErrors,
+    extract_reason,
 )
 from trailgate.apply.effects.operations import TargetOperations
+from trailgate.apply.effects.table_changes import TableChanges
 from trailgate.apply.effects.tables import TargetTable
-from trailgate.apply.jobs.discards import OTHERS, extract_reason
+from trailgate.apply.jobs.discards import OTHERS
 from trailgate.apply.jobs.reading import SplitOperations
-from trailgate.apply.jobs.reports import TableReport
+from trailgate.apply.jobs.reports import TableReport, count_changes
 from trailgate.apply.jobs.schemas import TableModes
 from trailgate.apply.replicat.mapping import ReplicatMapping as MapStatements
 from trailgate.apply.targets.target import ApplyTarget
-from trailgate.arrays import Longs, Mask
 from trailgate.errors import TrailgateError
 
 TableEffects = tuple[str, Sequence[TableChanges], TableReport]  # a table's name, changes and counts
@@ -151,17 +151,6 @@ def count_reasons(
     return counts + Counter({OTHERS: others} if others > 0 else {})
 
 
-def unapplied_mask(
-    order: Longs, transactions: Longs, faults: OperationErrors, excluded: frozenset[int]
-) -> Mask:
-    """Return a mask of the operations that are not applied, because of an error or an excluded transaction.
-
-    ``order`` and ``transactions`` are the numbers of each operation and of its transaction.
-    """
-    mask: Mask = np.isin(order, list(faults.errors)) | np.isin(transactions, list(excluded))
-    return mask
-
-
 def _fetch(target: ApplyTarget, table: TargetTable, keys: pa.Table, keys_alone: bool) -> pa.Table:
     return target.rows(table, keys, keys_alone=keys_alone)
 
@@ -177,25 +166,3 @@ def _dry_run_changes(operations: TargetOperations) -> TableChanges:
     nets, number = compute_net_changes(parts[-1])
     nets = nets.where(nets.expected | (nets.effect != RowEffect.DELETE))
     return TableChanges(nets, len(parts) > 1, replayed=int((number < 0).sum()))
-
-
-def count_changes(
-    operations: TargetOperations, steps: Sequence[TableChanges], failed: int = 0
-) -> TableReport:
-    """Count the applied operations and the changed rows of one table.
-
-    ``failed`` is the number of ``operations`` that could not be applied.
-    """
-    done = TableReport(operations=int(operations.weight.sum()) - failed)
-    for one in steps:
-        counts = one.counts
-        done += TableReport(
-            inserted=counts["insert"],
-            updated=counts["patch"],
-            replaced=counts["replace"],
-            deleted=counts["delete"],
-            emptied=int(one.emptied or one.closing is not None),
-            replayed=one.replayed,
-            ignored=one.ignored,
-        )
-    return done

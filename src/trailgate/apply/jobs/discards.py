@@ -12,7 +12,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -30,8 +29,6 @@ from trailgate.storage.files.durable import convert_write_errors
 REASON: Final = "reason"
 BEGIN: Final = b'{"reason": '  # the beginning of each line
 OTHERS: Final = "another operation of its transaction cannot be applied"
-# The row's key at the beginning of an error, such as "update of id=7: ".
-OF_ROW: Final = re.compile(r"(?:insert|update|key update|delete) of .*: ")
 IMAGES: Final = ("before", "after", "tokens")
 
 
@@ -158,15 +155,6 @@ def _is_torn(line: bytes) -> bool:
     except ValueError:
         return True
     return False
-
-
-def extract_reason(error: TrailgateError) -> str:
-    """Return the reason of an operation's error without the row's key and values, so that equal reasons can be counted.
-
-    For example, "update of id=7: the row does not exist" becomes "the row does not exist".
-    """
-    key = OF_ROW.match(error.problem)
-    return error.problem[key.end() :] if key else error.problem.partition(": ")[0]
 
 
 def _digest(line: Mapping[str, Any]) -> bytes:

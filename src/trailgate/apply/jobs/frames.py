@@ -25,7 +25,7 @@ from trailgate.apply.jobs.reading import Prepare, SplitWork
 from trailgate.apply.jobs.reports import ApplyReport
 from trailgate.apply.jobs.resolved_options import (
     ResolvedApplyOptions,
-    check_effects,
+    check_option_effects,
     resolve_apply_options,
 )
 from trailgate.apply.jobs.tables import TargetTables
@@ -79,7 +79,7 @@ class FrameApplier:
         trail that defines the tables, or has no files but the definitions of a definitions file.
         """
         check_address(self.to)
-        check_effects(self.to, self.options)
+        check_option_effects(self.to, self.options)
         mapped = resolve_apply_options(self.options)
         types = ChosenColumnTypes.read(mapped.options.column or ())
         notices: list[str] = []

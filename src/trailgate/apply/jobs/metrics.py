@@ -9,7 +9,7 @@ from typing import Final, NamedTuple, Self
 
 from trailgate.apply.jobs.reports import ApplyReport
 from trailgate.apply.targets.target import AppliedPosition
-from trailgate.errors import TrailgateError
+from trailgate.errors import TrailgateError, mask_logins
 from trailgate.jobs.metrics import COUNTER, GAUGE, Metric, known_lines
 from trailgate.jobs.retries import Retries
 from trailgate.model.positions import parse_position
@@ -33,7 +33,7 @@ LAG: Final = Metric("trailgate_apply_lag_seconds", "seconds", "The age of the la
 
 
 def find_unapplied_begin(trail: TrailFiles, position: AppliedPosition | None) -> TrailPosition:
-    """Return where the part of a trail that is not applied yet begins.
+    """Return the position from which the lag of apply is measured: where the unapplied part of a trail begins.
 
     This is the beginning of the next batch if the position states it (``reached``), or else the end
     of the transaction at the position. Without a position it is the beginning of the trail.
@@ -144,3 +144,8 @@ def format_apply_metrics(statistics: ApplyStatistics, labels: Mapping[str, str])
         if seconds is not None:
             lines += LAG.lines(GAUGE, [(labels, seconds)])
     return "".join(f"{line}\n" for line in lines)
+
+
+def apply_metric_labels(trail: str, target: str, group: str) -> dict[str, str]:
+    """Return the labels of the metrics of apply: trail, target and group."""
+    return {"trail": trail, "target": mask_logins(target), "group": group}

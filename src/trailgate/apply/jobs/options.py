@@ -26,7 +26,7 @@ def _types(text: str) -> tuple[str, ...]:
 
 
 def split_column_types(text: str) -> tuple[str, ...]:
-    """Split the value of ``--column`` at commas outside of parentheses: ``"a=decimal(18,2), b=int"`` → ``("a=decimal(18,2)", "b=int")``."""
+    """Split the value of the option ``--column`` at commas outside of parentheses: ``"a=decimal(18,2), b=int"`` → ``("a=decimal(18,2)", "b=int")``."""
     return tuple(one.strip() for one in re.split(r",(?![^()]*\))", text) if one.strip())
 
 

@@ -43,7 +43,7 @@ Part = tuple[ChangeBlock, Longs]  # a block, and the transaction number of each 
 
 
 def map_to_same_table(block: ChangeBlock, faults: OperationErrors) -> Sequence[ChangeBlock]:
-    """Map a block of a source table to the target table of the same name, for runs without MAP statements."""
+    """Return a block that was read as operations on the target table of the same name, for runs without MAP statements."""
     del faults
     return (block,)
 
@@ -115,7 +115,7 @@ class SplitOperations:
 class SplitWork:
     """Everything that is needed to read a split: the trail, the known tables, and how to convert operations.
 
-    - ``source``: the source that positions are stored with (``groups.py``)
+    - ``source``: the source that positions are stored with (``group_sources.py``)
     - ``wanted``: the tables to read
     - ``tables``: the known target tables, by the names with which they would be created
     - ``done``: on all other tables, operations up to this position are skipped
@@ -321,7 +321,7 @@ def join_split_operations(reads: Sequence[SplitOperations]) -> SplitOperations:
 
 
 def merge_known_tables(reads: Iterable[SplitOperations]) -> dict[str, KnownTable]:
-    """Merge the target tables of all splits of a batch by name. A table gets the columns that any split added to it."""
+    """Merge the target tables that readers of splits assumed, by name. A table gets the columns that any split added to it."""
     tables: dict[str, KnownTable] = {}
     for one in reads:
         for name, known in one.tables.items():
@@ -331,7 +331,7 @@ def merge_known_tables(reads: Iterable[SplitOperations]) -> dict[str, KnownTable
 
 
 def merge_source_definitions(reads: Iterable[SplitOperations]) -> dict[str, dict[Table, str]]:
-    """Merge the source tables' definitions of all splits, each with the position of the first operation that uses it."""
+    """Merge the source definitions that the splits of a batch have read, each with the position of the first operation that uses it."""
     defined: dict[str, dict[Table, str]] = {}
     for one in reads:
         for positions in one.defined.values():
@@ -341,7 +341,7 @@ def merge_source_definitions(reads: Iterable[SplitOperations]) -> dict[str, dict
 
 
 def build_position(source: str, block: ChangeBlock | TargetOperations, row: int) -> AppliedPosition:
-    """Build the position that a target stores after it has applied the operation in this row."""
+    """Build the position that is reached when the operation in this row of a block or batch has been applied."""
     return AppliedPosition(
         source, block.position[row].as_py(), block.csn[row].as_py(), int(block.op_ts[row])
     )
@@ -376,3 +376,31 @@ def _tx_id(batch: ChangeBatch, number: int) -> str | None:
     block, row = batch.find(number)
     text: str | None = None if block.tx_id is None else block.tx_id[row].as_py()
     return text
+
+
+def slice_batch(batch: SplitOperations, start: int, end: int) -> SplitOperations | None:
+    """Return the ``SplitOperations`` of a batch numbered ``start`` to ``end - 1``, or None if the batch has none."""
+
+    def rows(order: Longs) -> Longs:
+        return np.flatnonzero((order >= start) & (order < end))
+
+    chosen = {name: part.take(rows(part.order)) for name, part in batch.operations.items()}
+    operations = {name: part for name, part in chosen.items() if len(part)}
+    if not operations or batch.last is None:
+        return None
+    # The part ends at its last operation on any table. The last part keeps the batch's own end, whose
+    # position also has the digest and where the next batch begins.
+    end_at = batch.last
+    if end < batch.rows:
+        last = max(operations.values(), key=lambda part: int(part.order.max()))
+        end_at = build_position(batch.last.trail, last, int(last.order.argmax()))
+    return replace(
+        batch,
+        operations=operations,
+        blocks=[
+            (block.take(rows(block.order)), transactions[rows(block.order)])
+            for block, transactions in batch.blocks
+        ],
+        errors={number: one for number, one in batch.errors.items() if start <= number < end},
+        last=end_at,
+    )

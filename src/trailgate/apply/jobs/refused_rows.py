@@ -19,15 +19,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trailgate.apply.effects.append import POSITION
-from trailgate.apply.effects.batch import TableChanges
 from trailgate.apply.effects.collisions import NAMES
 from trailgate.apply.effects.exclusions import number_dependent_rows
-from trailgate.apply.effects.nets import RowEffect, encode_keys
+from trailgate.apply.effects.meta_columns import POSITION
+from trailgate.apply.effects.nets import RowEffect
 from trailgate.apply.effects.operation_errors import DUPLICATE
 from trailgate.apply.effects.operations import TargetOperations, join_arrays
+from trailgate.apply.effects.row_keys import encode_keys
+from trailgate.apply.effects.table_changes import TableChanges
 from trailgate.apply.effects.tables import TargetTable
-from trailgate.apply.jobs.reading import SplitOperations, build_position
+from trailgate.apply.jobs.reading import SplitOperations, slice_batch
 from trailgate.apply.targets.target import (
     FindingTarget,
     RefusedRows,
@@ -83,7 +84,7 @@ def build_rows_error(
 
 
 def check_deferred_rows(target: FindingTarget, written: Written) -> None:
-    """Check the target's deferred constraints for all written changes of a batch, before the commit.
+    """Check the written rows of a batch against the target's deferred constraints, before the commit.
 
     Raises RowRefusedError if they reject rows that were written. The error lists all rejected rows
     of one table if the target can find them.
@@ -200,7 +201,7 @@ def _refused_numbers(
 def find_refused_values(
     batch: SplitOperations, refusal: ValuesRefusedError
 ) -> dict[int, TrailgateError]:
-    """Return the errors of the operations that write a value which the target rejects, by operation number."""
+    """Find the operations whose rows have a value that the target rejects, and return their errors by operation number."""
     errors: dict[int, TrailgateError] = {}
     refused = pa.array(list(refusal.errors), pa.string())
     table, field = (refusal.where.table or "").casefold(), (refusal.where.field or "").casefold()
@@ -244,34 +245,6 @@ def find_middle(batch: SplitOperations) -> int | None:
     return int(begins[len(begins) // 2]) if len(begins) else None
 
 
-def slice_batch(batch: SplitOperations, start: int, end: int) -> SplitOperations | None:
-    """Return the operations of a batch numbered ``start`` to ``end - 1``, or None if the batch has none."""
-
-    def rows(order: Longs) -> Longs:
-        return np.flatnonzero((order >= start) & (order < end))
-
-    chosen = {name: part.take(rows(part.order)) for name, part in batch.operations.items()}
-    operations = {name: part for name, part in chosen.items() if len(part)}
-    if not operations or batch.last is None:
-        return None
-    # The part ends at its last operation on any table. The last part keeps the batch's own end, whose
-    # position also has the digest and where the next batch begins.
-    end_at = batch.last
-    if end < batch.rows:
-        last = max(operations.values(), key=lambda part: int(part.order.max()))
-        end_at = build_position(batch.last.trail, last, int(last.order.argmax()))
-    return replace(
-        batch,
-        operations=operations,
-        blocks=[
-            (block.take(rows(block.order)), transactions[rows(block.order)])
-            for block, transactions in batch.blocks
-        ],
-        errors={number: one for number, one in batch.errors.items() if start <= number < end},
-        last=end_at,
-    )
-
-
 def find_first_refused(
     batch: SplitOperations, refusal: RowRefusedError, retry: Retry
 ) -> dict[int, TrailgateError]:
@@ -299,7 +272,7 @@ def find_first_refused(
 
 
 def locate_refusal(batch: SplitOperations, number: int, error: TrailgateError) -> TrailgateError:
-    """Add the position, table and key of a rejected operation to its error."""
+    """Add the position, table and key of the operation to the error of a row that the target rejects."""
     for operations in batch.operations.values():
         for row in np.flatnonzero(operations.order == number).tolist():
             key = (

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from types import MappingProxyType
+from typing import Any
 
+from trailgate.apply.effects.operations import TargetOperations
+from trailgate.apply.effects.table_changes import TableChanges
 from trailgate.apply.targets.target import AppliedPosition
 
 
@@ -64,3 +67,45 @@ class ApplyReport:
         reasons = Counter(self.reasons) + Counter(other.reasons)
         notices = tuple(dict.fromkeys((*self.notices, *other.notices)))
         return ApplyReport(tables, self.batches + other.batches, position, reasons, notices)
+
+
+def count_discarded(report: ApplyReport) -> int:
+    """Return the number of operations in an apply report that could not be applied: discarded and ignored ones."""
+    return sum(one.discarded for one in report.tables.values())
+
+
+def report_to_json(report: ApplyReport, faults: Mapping[str, int]) -> dict[str, Any]:
+    """Convert an apply report to JSON values. ``faults`` counts the target's failures by reason."""
+    return {
+        "operations": report.operations,
+        "batches": report.batches,
+        "discarded": count_discarded(report),
+        "tables": {name: asdict(one) for name, one in report.tables.items()},
+        "position": None if report.position is None else report.position.position,
+        "csn": None if report.position is None else report.position.csn,
+        "reasons": dict(report.reasons),
+        "notices": list(report.notices),
+        "faults": dict(faults),
+    }
+
+
+def count_changes(
+    operations: TargetOperations, steps: Sequence[TableChanges], failed: int = 0
+) -> TableReport:
+    """Count the applied operations and the changed rows of one table.
+
+    ``failed`` is the number of ``operations`` that could not be applied.
+    """
+    done = TableReport(operations=int(operations.weight.sum()) - failed)
+    for one in steps:
+        counts = one.counts
+        done += TableReport(
+            inserted=counts["insert"],
+            updated=counts["patch"],
+            replaced=counts["replace"],
+            deleted=counts["delete"],
+            emptied=int(one.emptied or one.closing is not None),
+            replayed=one.replayed,
+            ignored=one.ignored,
+        )
+    return done

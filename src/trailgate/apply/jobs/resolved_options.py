@@ -102,7 +102,7 @@ class ResolvedApplyOptions:
         return ReadSelection(None if patterns is None else TablePatterns.of(patterns))
 
     def source(self, trail: Address) -> str:
-        """Return the source that a group's position is stored with: the trail, its tables or MAP statements, and the mode (see ``groups.py``)."""
+        """Return the source that a group's position is stored with: the trail, its tables or MAP statements, and the mode (see ``group_sources.py``)."""
         chosen = ""
         if self.options.tables is not None:
             chosen = f"?tables={','.join(sorted(self.options.tables))}"
@@ -118,7 +118,7 @@ def local_time() -> datetime:
     return datetime.now(UTC).astimezone()
 
 
-def check_effects(to: str, options: ApplyOptions) -> None:
+def check_option_effects(to: str, options: ApplyOptions) -> None:
     """Raise OptionError for an option of apply that has no effect in combination with the others or with this target."""
     # A parameter file may discard operations by REPERROR.
     discards = options.on_error.startswith("discard") or options.params is not None

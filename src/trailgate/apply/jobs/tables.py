@@ -17,22 +17,22 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import ClassVar, Final
 
-from trailgate.apply.effects.append import POSITION
 from trailgate.apply.effects.collisions import CollisionPolicy
 from trailgate.apply.effects.column_types import ChosenColumnTypes
+from trailgate.apply.effects.meta_columns import POSITION
 from trailgate.apply.effects.operation_errors import (
     ErrorResponses,
 )
-from trailgate.apply.effects.replay import collect_keys
-from trailgate.apply.effects.tables import TargetTable, build_key_table
+from trailgate.apply.effects.row_keys import build_key_table, collect_keys
+from trailgate.apply.effects.tables import TargetTable
 from trailgate.apply.jobs.changes import (
     ChangeComputation,
 )
-from trailgate.apply.jobs.groups import (
+from trailgate.apply.jobs.group_sources import (
     GroupSource,
     add_dropped_statements,
+    find_map_target,
     format_map_statement,
-    parse_map_target,
 )
 from trailgate.apply.jobs.options import ApplyOptions
 from trailgate.apply.jobs.reading import (
@@ -41,8 +41,6 @@ from trailgate.apply.jobs.reading import (
     join_split_operations,
     merge_known_tables,
     merge_source_definitions,
-)
-from trailgate.apply.jobs.refused_rows import (
     slice_batch,
 )
 from trailgate.apply.jobs.reports import ApplyReport
@@ -185,7 +183,7 @@ class TargetTables:
         The operations of the statement before the table's position would be skipped.
         """
         for one in statements:
-            target = parse_map_target(one)
+            target = find_map_target(one)
             for known in self._target.positions() if target else ():
                 if "*" not in target and TablePatterns((target,)).fits_end(known.table):
                     at = short_position(known.position)

@@ -27,7 +27,6 @@ from typing import TYPE_CHECKING, Any, Final, Unpack
 import numpy as np
 import pyarrow as pa
 
-from trailgate.apply.effects.batch import TableChanges
 from trailgate.apply.effects.exact_casts import find_equal_values
 from trailgate.apply.effects.known_keys import (
     EXISTS_FLAG,
@@ -38,9 +37,10 @@ from trailgate.apply.effects.known_keys import (
 from trailgate.apply.effects.modes import MODES, VERSIONED, ComputeChanges
 from trailgate.apply.effects.operation_errors import DUPLICATE, MISSING
 from trailgate.apply.effects.operations import TargetOperations
-from trailgate.apply.effects.replay import Key, collect_keys
+from trailgate.apply.effects.row_keys import Key, build_key_table, collect_keys
 from trailgate.apply.effects.stored_types import spell_stored_values
-from trailgate.apply.effects.tables import TargetTable, build_key_table
+from trailgate.apply.effects.table_changes import TableChanges
+from trailgate.apply.effects.tables import TargetTable
 from trailgate.apply.jobs.apply import ApplyRun, Progress, ThreadReading
 from trailgate.apply.jobs.discards import DiscardFile, get_discard_path, hash_discard_file
 from trailgate.apply.jobs.options import OPTIONS, ApplyKeywords, ApplyOptions

@@ -22,19 +22,15 @@ import numpy as np
 import pyarrow.compute as pc
 
 from trailgate.apply.effects.collisions import CollisionPolicy
+from trailgate.apply.effects.exclusions import unapplied_mask
 from trailgate.apply.effects.modes import ComputeChanges
 from trailgate.apply.effects.operation_errors import IGNORE, OperationErrors
 from trailgate.apply.effects.operations import TargetOperations
 from trailgate.apply.effects.tables import TargetTable
-from trailgate.apply.jobs.changes import (
-    ChangeComputation,
-    TableEffects,
-    count_reasons,
-    unapplied_mask,
-)
+from trailgate.apply.jobs.changes import ChangeComputation, TableEffects, count_reasons
 from trailgate.apply.jobs.discards import DiscardFile, get_discard_path
 from trailgate.apply.jobs.options import ApplyOptions
-from trailgate.apply.jobs.reading import SplitOperations
+from trailgate.apply.jobs.reading import SplitOperations, slice_batch
 from trailgate.apply.jobs.refused_rows import (
     RowsRefusedError,
     build_rows_error,
@@ -44,7 +40,6 @@ from trailgate.apply.jobs.refused_rows import (
     find_refused_operations,
     find_refused_values,
     locate_refusal,
-    slice_batch,
 )
 from trailgate.apply.jobs.reports import ApplyReport, TableReport
 from trailgate.apply.jobs.schemas import TargetSchemas

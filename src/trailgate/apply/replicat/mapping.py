@@ -258,7 +258,7 @@ def _table_map(statement: MapStatement, table: Table, environment: GetenvValues)
 
 
 def uses_apply_time(value: int | Expression) -> bool:
-    """Return whether an expression depends on the time at which a batch is applied (@DATENOW)."""
+    """Return whether an expression of a MAP statement depends on the time at which a batch is applied (@DATENOW)."""
     return isinstance(value, Expression) and any(
         call.function == "DATENOW" for call in value.calls()
     )

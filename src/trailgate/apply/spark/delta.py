@@ -14,16 +14,13 @@ from typing import Final
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from trailgate.apply.effects.batch import TableChanges
+from trailgate.apply.effects.table_changes import TableChanges
 from trailgate.apply.spark.merge import ERRORS, cause_line, merge, quote_name, temporary_settings
 from trailgate.apply.targets.delta import DeltaTarget
 from trailgate.apply.targets.delta_errors import match_known_refusal
-from trailgate.apply.targets.delta_statistics import has_rounded_statistics
-from trailgate.apply.targets.target import (
-    AppliedPosition,
-    build_concurrent_run_error,
-    build_conflict_error,
-)
+from trailgate.apply.targets.delta_properties import has_rounded_statistics
+from trailgate.apply.targets.faults import build_concurrent_run_error, build_conflict_error
+from trailgate.apply.targets.target import AppliedPosition
 from trailgate.errors import ApplyError, TrailgateError, Where
 from trailgate.storage.files.addresses import absolute
 

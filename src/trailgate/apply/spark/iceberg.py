@@ -16,8 +16,8 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql.functions import lit
 
-from trailgate.apply.effects.batch import ClosingUpdate, TableChanges, build_complete_rows
-from trailgate.apply.effects.nets import RowEffect
+from trailgate.apply.effects.nets import RowEffect, build_complete_rows
+from trailgate.apply.effects.table_changes import ClosingUpdate, TableChanges
 from trailgate.apply.effects.tables import TargetTable
 from trailgate.apply.spark.merge import (
     ERRORS,
@@ -37,12 +37,8 @@ from trailgate.apply.targets.checkpoints import (
     decode_lake_checkpoint,
     encode_lake_checkpoint,
 )
-from trailgate.apply.targets.target import (
-    AppliedPosition,
-    TablePosition,
-    build_concurrent_run_error,
-    build_conflict_error,
-)
+from trailgate.apply.targets.faults import build_concurrent_run_error, build_conflict_error
+from trailgate.apply.targets.target import AppliedPosition, TablePosition
 from trailgate.errors import ApplyError, Where
 from trailgate.spark.schemas import arrow_schema, spark_schema
 

@@ -16,8 +16,8 @@ import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Row, SparkSession
 
-from trailgate.apply.effects.batch import TableChanges
 from trailgate.apply.effects.nets import RowEffect
+from trailgate.apply.effects.table_changes import TableChanges
 from trailgate.apply.effects.tables import TargetTable
 from trailgate.apply.targets import sql
 from trailgate.apply.targets.lake_keys import find_key_range
@@ -74,7 +74,7 @@ def stage_rows(spark: SparkSession, rows: pa.Table) -> Iterator[str]:
 
 
 def make_frame(spark: SparkSession, rows: pa.Table) -> DataFrame:
-    """Convert an Arrow table of rows to a Spark DataFrame."""
+    """Convert an Arrow table of rows to write to a DataFrame of a Spark session."""
     return spark.createDataFrame(rows, spark_schema(rows.schema))
 
 
@@ -122,7 +122,7 @@ def _literal(value: pa.Scalar) -> str:
 
 @contextmanager
 def temporary_settings(spark: SparkSession, values: Mapping[str, str]) -> Iterator[None]:
-    """Context manager: change settings of a Spark session, and restore them afterwards."""
+    """Context manager: change settings of a Spark session while it writes a table, and restore them afterwards."""
     before = {name: spark.conf.get(name, None) for name in values}
     try:
         for name, value in values.items():

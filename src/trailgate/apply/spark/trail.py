@@ -56,7 +56,7 @@ def apply(
     merge: Merge = "library",
     **options: Unpack[ApplyKeywords],
 ) -> ApplyReport:
-    """Apply a trail, up to its last complete transaction, to the tables of a target, and return a report.
+    """Apply a trail with Spark, up to its last complete transaction: tasks read it, and the driver or the session writes the target's tables.
 
     The options, errors and guarantees are those of ``trailgate.apply_trail``, and either can
     continue what the other one began. A batch is 1 GiB of the trail unless ``batch_bytes`` is set.

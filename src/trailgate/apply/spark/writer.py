@@ -136,7 +136,7 @@ class ApplySink(SparkFormat):
 def plan_frame_apply(
     stated: Mapping[str, Any], schema: StructType, folder: str | None, *, streams: bool
 ) -> tuple[FrameApplier, TrailFiles]:
-    """Parse the options of the format ``trailgate_apply``. Raises OptionError.
+    """Parse the options with which the Spark format ``trailgate_apply`` is written. Raises OptionError.
 
     Returns the job that applies DataFrames, and the trail (or only the definitions) that defines
     the tables. Logs the notices of the job.

@@ -7,12 +7,16 @@ row with an empty ``target`` for the position of all tables together:
     trailgate            /data/dirdat/ot  00000000020000012345
     trailgate  hr.jobs   /data/dirdat/ot  00000000020000012345
 
+A table's row also has the names of the columns that are applied to it. The table must still have
+these columns when a later run writes it.
+
 Delta and Iceberg store the position of a table in its commits. The position of all tables together
 is the only row of a table per group, ``_trailgate/GROUP``, which also lists the tables.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
@@ -22,15 +26,17 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from trailgate.apply.effects.tables import TargetTable
 from trailgate.apply.targets.sql import CHECKPOINT, POSITION_COLUMNS
 from trailgate.apply.targets.target import AppliedPosition, GroupPosition, TablePosition
-from trailgate.errors import OptionError
+from trailgate.errors import DefinitionError, OptionError, Where
 
 # A checkpoint table of an earlier version has fewer columns, so they are not named.
 STATUS: Final = f"SELECT * FROM {CHECKPOINT} ORDER BY grp, target"
 LAKE_STATE: Final = "_trailgate"  # the folder or namespace of the checkpoint tables of a lake
 # Of a snapshot of an Iceberg table, and of the table; {} is the group.
 ICEBERG_POSITION: Final = "trailgate.{}.position"
+DROPPED_HINT: Final = "Restore the column with its values, or add it yourself if they may be NULL; or exclude it with COLMAP in a parameter file"
 
 
 def parse_group_positions(
@@ -89,7 +95,42 @@ def decode_lake_checkpoint(row: Mapping[str, Any]) -> AppliedPosition:
 
 
 def check_iceberg_group(group: str) -> None:
-    """Raise OptionError if a group's name cannot be part of the name of an Iceberg property and table."""
+    """Raise OptionError if a group's name cannot be part of the names of its checkpoints in Iceberg: a property and a table."""
     if not re.fullmatch(r"[\w-]+", group):
         problem = f"{group!r} cannot be the name of a group in an Iceberg catalog"
         raise OptionError(problem, hint="Use only letters, digits, _ and -")
+
+
+def encode_known_columns(table: TargetTable | None) -> str | None:
+    """Encode the names of the columns that are applied to a table as a JSON list, which the SQL checkpoint table stores.
+
+    Returns None for ``table`` None, which stands for all tables.
+    """
+    if table is None:
+        return None
+    return json.dumps([one.name for one in table.columns if not one.extra])
+
+
+def check_known_columns(
+    expected: TargetTable, existing: TargetTable, known: str | None
+) -> TargetTable:
+    """Check that a database's table still has all columns that its checkpoint lists, and return ``existing``.
+
+    ``known`` is the stored result of ``encode_known_columns``. Raises DefinitionError if a column
+    no longer exists: adding it again would leave it NULL in all rows.
+    """
+    # Names are compared without case, as a database may have folded them.
+    names = {one.name.casefold() for one in existing.columns}
+    asked = {one.name.casefold() for one in expected.columns}
+    # A column is gone if the trail still has it, it was applied earlier, and the table lacks it.
+    gone = [
+        name
+        for name in json.loads(known or "[]")
+        if name.casefold() in asked and name.casefold() not in names
+    ]
+    if gone:
+        problem = "somebody has dropped this column since the table was last written"
+        raise DefinitionError(
+            problem, where=Where(table=str(existing), field=gone[0]), hint=DROPPED_HINT
+        )
+    return existing

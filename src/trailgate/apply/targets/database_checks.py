@@ -1,13 +1,12 @@
 """Check tables, keys and values of a database, and build the errors that PostgreSQL and DuckDB share.
 
-A table must still have the columns that were applied earlier, and its key columns types in which
-different values are different. Before a table is written, its database casts and prints staged
-values (``sql.StagingDialect``); a value that it would change is an error.
+The key columns of a table must have types in which different values are different. Before a table
+is written, its database casts and prints staged values (``sql.StagingDialect``); a value that it
+would change is an error.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
@@ -19,14 +18,13 @@ from trailgate.apply.effects.tables import KEYLESS_HINT, TargetColumn, TargetTab
 from trailgate.apply.targets.target import RowRefusedError, ValuesRefusedError
 from trailgate.errors import ApplyError, DefinitionError, OptionError, Where
 
-DROPPED_HINT: Final = "Restore the column with its values, or add it yourself if they may be NULL; or exclude it with COLMAP in a parameter file"
 KEY_HINT: Final = (
     "Change the type of the column, or choose other key columns with KEYCOLS in a parameter file"
 )
 
 
 def schema_and_name(table: TargetTable, default: str, database: str) -> tuple[str, str]:
-    """Return the schema and name of a target table. ``default`` is the schema of a name of one part.
+    """Split the name of a target table into a database's schema and table name. ``default`` is the schema of a name of one part.
 
     Raises OptionError, which names the ``database``, for a name of three parts.
     """
@@ -46,43 +44,8 @@ def not_a_table_error(object_type: str, name: str) -> DefinitionError:
     return DefinitionError(problem, where=Where(table=name), hint="MAP the table to another name")
 
 
-def encode_known_columns(table: TargetTable | None) -> str | None:
-    """Encode the names of the columns that are applied to a table as a JSON list, which the SQL checkpoint table stores.
-
-    Returns None for ``table`` None, which stands for all tables.
-    """
-    if table is None:
-        return None
-    return json.dumps([one.name for one in table.columns if not one.extra])
-
-
-def check_known_columns(
-    expected: TargetTable, existing: TargetTable, known: str | None
-) -> TargetTable:
-    """Check that a database's table still has all columns that were applied earlier, and return ``existing``.
-
-    ``known`` is the stored result of ``encode_known_columns``. Raises DefinitionError if a column
-    no longer exists: adding it again would leave it NULL in all rows.
-    """
-    # Names are compared without case, as a database may have folded them.
-    names = {one.name.casefold() for one in existing.columns}
-    asked = {one.name.casefold() for one in expected.columns}
-    # A column is gone if the trail still has it, it was applied earlier, and the table lacks it.
-    gone = [
-        name
-        for name in json.loads(known or "[]")
-        if name.casefold() in asked and name.casefold() not in names
-    ]
-    if gone:
-        problem = "somebody has dropped this column since the table was last written"
-        raise DefinitionError(
-            problem, where=Where(table=str(existing), field=gone[0]), hint=DROPPED_HINT
-        )
-    return existing
-
-
 def check_key_types(table: TargetTable) -> TargetTable:
-    """Check the types of a target table's key columns, and return the table.
+    """Check that the types of a target table's key columns let a database tell all keys apart, and return the table.
 
     Raises DefinitionError if the database could treat different values of a key column as equal.
     """
@@ -96,7 +59,7 @@ def check_key_types(table: TargetTable) -> TargetTable:
 
 
 def normalize_keys(table: TargetTable, rows: pa.Table) -> pa.Table:
-    """Rewrite the key columns of rows read from a database to the spelling in which keys are compared."""
+    """Convert the key columns of rows read from a PostgreSQL or DuckDB table to the spelling in which keys are compared."""
     for at in table.key:
         column = table.columns[at]
         if column.stored is not None:
@@ -150,7 +113,7 @@ def build_changed_value_error(
 
 
 def build_row_count_error(table: TargetTable, expected: int, changed: int) -> ApplyError:
-    """Build the error for a SQL statement that changed an unexpected number of rows."""
+    """Build the error for a database that changed an unexpected number of rows, in PostgreSQL or DuckDB."""
     hint = "Another process changes the table, or several rows have the same key"
     if table.keyless:
         hint = f"The table has no key, and no statement can change one of several rows that are equal in all columns: {KEYLESS_HINT}"

@@ -28,8 +28,8 @@ from deltalake import (
 from deltalake.exceptions import DeltaError, TableNotFoundError
 from pyarrow.fs import FileSelector
 
-from trailgate.apply.effects.batch import TableChanges
 from trailgate.apply.effects.nets import RowEffect
+from trailgate.apply.effects.table_changes import TableChanges
 from trailgate.apply.effects.tables import TargetTable
 from trailgate.apply.targets import sql
 from trailgate.apply.targets.checkpoints import (
@@ -37,9 +37,12 @@ from trailgate.apply.targets.checkpoints import (
     decode_lake_checkpoint,
     encode_lake_checkpoint,
 )
-from trailgate.apply.targets.delta_dictionaries import plan_writer_properties
 from trailgate.apply.targets.delta_errors import call_delta, convert_open_error
 from trailgate.apply.targets.delta_places import DeltaPlace, find_delta_place
+from trailgate.apply.targets.delta_properties import (
+    plan_statistics_properties,
+    plan_writer_properties,
+)
 from trailgate.apply.targets.delta_rows import (
     build_delta_key_match,
     build_delta_rows,
@@ -50,13 +53,8 @@ from trailgate.apply.targets.delta_rows import (
     read_delta_rows,
     select_rows,
 )
-from trailgate.apply.targets.delta_statistics import plan_statistics_properties
-from trailgate.apply.targets.target import (
-    AppliedPosition,
-    GroupPosition,
-    TablePosition,
-    build_concurrent_run_error,
-)
+from trailgate.apply.targets.faults import build_concurrent_run_error
+from trailgate.apply.targets.target import AppliedPosition, GroupPosition, TablePosition
 from trailgate.errors import OptionError, StorageError, Where
 from trailgate.model.positions import long_position, parse_position
 
@@ -421,7 +419,7 @@ def _check_path(path: str, hint: str) -> None:
 
 
 def table_rows(address: str) -> pa.RecordBatchReader:
-    """Read the Delta table at an address. Raises StorageError if it does not exist."""
+    """Read the Delta table at an address, for queries. Raises StorageError if it does not exist."""
     place = find_delta_place(address)
     try:
         return read_delta_rows(place.open_table())

@@ -9,8 +9,7 @@ from typing import Final, TypeVar
 import pyarrow as pa
 from deltalake.exceptions import CommitFailedError, DeltaError
 
-from trailgate.apply.targets.faults import DISK, FaultSign, find_fault
-from trailgate.apply.targets.target import build_conflict_error
+from trailgate.apply.targets.faults import DISK, FaultSign, build_conflict_error, find_fault
 from trailgate.errors import (
     ApplyError,
     StorageError,

@@ -12,11 +12,10 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from deltalake import DeltaTable
 
-from trailgate.apply.effects.batch import build_complete_rows
-from trailgate.apply.effects.nets import NetChanges
+from trailgate.apply.effects.nets import NetChanges, build_complete_rows
 from trailgate.apply.effects.tables import TargetTable
 from trailgate.apply.targets import sql
-from trailgate.apply.targets.delta_statistics import has_rounded_statistics
+from trailgate.apply.targets.delta_properties import has_rounded_statistics
 from trailgate.apply.targets.lake_keys import IntegerKeys, find_key_range, list_distinct_keys
 from trailgate.errors import ApplyError, Where
 
@@ -30,7 +29,7 @@ PARTITIONS: Final = "Partition the table by another column, or not at all"
 
 
 def find_computed_columns(table: DeltaTable) -> frozenset[str]:
-    """Return the names of a Delta table's generated and identity columns, whose values Delta computes."""
+    """Return the names of the columns that rows of a Delta table are written without, because Delta computes their values: generated and identity columns."""
     return frozenset(
         field.name
         for field in table.schema().fields
@@ -52,7 +51,7 @@ def name_staged_columns(table: TargetTable, staging: pa.Table) -> pa.Table:
 
 
 def check_partitions(path: str, table: DeltaTable, rows: pa.Table) -> None:
-    """Raise ApplyError for partition values that delta-rs writes incorrectly. The Delta log stores these as text."""
+    """Raise ApplyError for rows with partition values that delta-rs writes incorrectly. The Delta log stores these as text."""
     for name in table.metadata().partition_columns:
         if name not in rows.column_names:
             continue
@@ -116,7 +115,7 @@ def _filter(rows: pa.RecordBatchReader, name: str, keys: IntegerKeys) -> Iterato
 
 
 def build_range_condition(name: str, values: pa.Array) -> str | None:
-    """Build delta-rs's condition that a column is within the range of ``values``, by which it skips files.
+    """Build delta-rs's condition that a column is within the range of ``values``, by which reading rows skips files.
 
     Returns None if ``find_key_range`` does so, and for types whose statistics are rounded: skipping
     files by them would lose rows.
@@ -138,7 +137,7 @@ def _literal(value: pa.Scalar) -> str:
 
 
 def build_delta_key_match(table: TargetTable) -> str:
-    """Build delta-rs's join condition that a row ``t`` of the table and a staged row ``s`` have the same key.
+    """Build delta-rs's condition that a staged row ``s`` and a row ``t`` of a Delta table have the same key.
 
     The statistics of a float column ignore NaN, so a file with NaN could be skipped. Floats are
     therefore compared as text, for which no file is skipped. Adding 0.0 makes -0.0 equal to 0.0.

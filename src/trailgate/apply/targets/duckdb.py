@@ -19,19 +19,23 @@ from typing import Any, Final
 import duckdb
 import pyarrow as pa
 
-from trailgate.apply.effects.batch import TableChanges
 from trailgate.apply.effects.operation_errors import CHECK, DUPLICATE, FOREIGN_KEY, NULL
 from trailgate.apply.effects.stored_types import DatabaseColumnType, StorageRule
+from trailgate.apply.effects.table_changes import TableChanges
 from trailgate.apply.effects.tables import TargetColumn, TargetTable
 from trailgate.apply.targets import database_checks, sql
-from trailgate.apply.targets.checkpoints import STATUS, parse_group_positions
-from trailgate.apply.targets.faults import DISK, FaultSign, find_fault
+from trailgate.apply.targets.checkpoints import (
+    STATUS,
+    check_known_columns,
+    encode_known_columns,
+    parse_group_positions,
+)
+from trailgate.apply.targets.faults import DISK, FaultSign, build_concurrent_run_error, find_fault
 from trailgate.apply.targets.target import (
     AppliedPosition,
     GroupPosition,
     RowRefusedError,
     TablePosition,
-    build_concurrent_run_error,
 )
 from trailgate.errors import (
     ApplyError,
@@ -157,7 +161,7 @@ class DuckDBTarget:
         for (known,) in self._execute(
             sql.KNOWN_COLUMNS.format("?", "?"), [self._group, str(existing)]
         ):
-            database_checks.check_known_columns(table, existing, known)
+            check_known_columns(table, existing, known)
         return database_checks.check_key_types(existing)
 
     def _check_no_view(self, schema: str, name: str) -> None:
@@ -373,7 +377,7 @@ class DuckDBTarget:
         position = [getattr(at, name) for name in sql.POSITION_COLUMNS]
         self._execute(
             f"INSERT OR REPLACE INTO {sql.CHECKPOINT} (grp, target, {names}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            [self._group, _name(table), *position, database_checks.encode_known_columns(table)],
+            [self._group, _name(table), *position, encode_known_columns(table)],
         )
 
     def _begin(self) -> None:

@@ -3,6 +3,9 @@
 A temporary fault becomes a TargetUnavailableError or a subclass, and a file that cannot be written
 a WriteError, which ends the run. PostgreSQL errors are classified by SQLSTATE, errors of the other
 targets by exception type and a part of the text. An error without a row in these tables is neither.
+
+The targets find out themselves that another writer or another run has committed, and build the same
+errors for it.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ from trailgate.errors import (
     TargetLockedError,
     TargetUnavailableError,
     TrailgateError,
+    Where,
     WriteError,
 )
 
@@ -78,3 +82,20 @@ DISK: Final = tuple(
 def find_sqlstate_fault(state: str) -> type[TrailgateError] | None:
     """Return the class of our error for a SQLSTATE of PostgreSQL, or None if it is not a fault of the server."""
     return SQLSTATES.get(state) or SQLSTATES.get(state[:2])
+
+
+def build_concurrent_run_error(group: str, source: str) -> TargetConflictError:
+    """Build the error for the fault that another run has advanced the position of the same group."""
+    return TargetConflictError(
+        f"another run is applying group {group} to this target",
+        where=Where(source=source),
+        hint="Stop one of them, or give it a group of its own: --group NAME",
+    )
+
+
+def build_conflict_error(cause: str, source: str) -> TargetConflictError:
+    """Build the error for the fault that a commit to a target failed because another writer committed first."""
+    problem = f"another writer changed the table meanwhile: {cause}"
+    return TargetConflictError(
+        problem, where=Where(source=source), hint="Nothing is lost: apply again"
+    )

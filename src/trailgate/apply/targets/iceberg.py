@@ -29,7 +29,7 @@ from pyiceberg.table import Table, TableProperties
 from pyiceberg.table.snapshots import ancestors_of
 from pyiceberg.types import LongType
 
-from trailgate.apply.effects.batch import TableChanges
+from trailgate.apply.effects.table_changes import TableChanges
 from trailgate.apply.effects.tables import TargetTable
 from trailgate.apply.targets.checkpoints import (
     ICEBERG_POSITION,
@@ -38,6 +38,7 @@ from trailgate.apply.targets.checkpoints import (
     decode_lake_checkpoint,
     encode_lake_checkpoint,
 )
+from trailgate.apply.targets.faults import build_concurrent_run_error
 from trailgate.apply.targets.iceberg_catalogs import (
     IcebergPlace,
     check_path,
@@ -60,12 +61,7 @@ from trailgate.apply.targets.iceberg_rows import (
     read_files,
     select_open,
 )
-from trailgate.apply.targets.target import (
-    AppliedPosition,
-    GroupPosition,
-    TablePosition,
-    build_concurrent_run_error,
-)
+from trailgate.apply.targets.target import AppliedPosition, GroupPosition, TablePosition
 from trailgate.errors import ApplyError, OptionError, StorageError, Where
 
 TIME: Final = pa.int64()  # of the checkpoint's op_ts, as the session writes it

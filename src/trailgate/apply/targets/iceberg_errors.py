@@ -20,9 +20,8 @@ from pyiceberg.exceptions import (
 )
 from sqlalchemy.exc import SQLAlchemyError
 
-from trailgate.apply.targets.faults import DISK, FaultSign, find_fault
+from trailgate.apply.targets.faults import DISK, FaultSign, build_conflict_error, find_fault
 from trailgate.apply.targets.iceberg_catalogs import LOCKED, LOCKED_HINT
-from trailgate.apply.targets.target import build_conflict_error
 from trailgate.errors import (
     ApplyError,
     StorageError,

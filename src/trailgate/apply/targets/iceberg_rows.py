@@ -28,9 +28,10 @@ from pyiceberg.io.pyarrow import ArrowScan, schema_to_pyarrow
 from pyiceberg.schema import Schema
 from pyiceberg.table import FileScanTask, Table
 
-from trailgate.apply.effects.batch import ClosingUpdate, build_complete_rows
-from trailgate.apply.effects.nets import NetChanges, RowEffect, encode_keys
+from trailgate.apply.effects.nets import NetChanges, RowEffect, build_complete_rows
 from trailgate.apply.effects.operations import join_arrays
+from trailgate.apply.effects.row_keys import encode_keys
+from trailgate.apply.effects.table_changes import ClosingUpdate
 from trailgate.apply.targets.lake_keys import IntegerKeys, find_key_range, list_distinct_keys
 from trailgate.arrays import Longs, Mask
 from trailgate.errors import ApplyError, Where
@@ -45,7 +46,7 @@ AT_MOST: Final[Any] = LessThanOrEqual
 
 
 def read_arrow_schema(table: Table) -> pa.Schema:
-    """Return an Iceberg table's columns as an Arrow schema, with ``string`` and ``binary`` instead of their large forms."""
+    """Return the schema with which the rows of an Iceberg table are read, with ``string`` and ``binary`` instead of their large forms."""
     schema = schema_to_pyarrow(table.schema(), include_field_ids=False)
     return pa.schema([pa.field(one.name, _SMALL.get(one.type, one.type)) for one in schema])
 

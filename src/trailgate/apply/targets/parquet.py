@@ -29,15 +29,11 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
-from trailgate.apply.effects.batch import TableChanges, build_complete_rows
+from trailgate.apply.effects.nets import build_complete_rows
+from trailgate.apply.effects.table_changes import TableChanges
 from trailgate.apply.effects.tables import TargetTable
-from trailgate.apply.targets.faults import DISK, find_fault
-from trailgate.apply.targets.target import (
-    AppliedPosition,
-    GroupPosition,
-    TablePosition,
-    build_concurrent_run_error,
-)
+from trailgate.apply.targets.faults import DISK, build_concurrent_run_error, find_fault
+from trailgate.apply.targets.target import AppliedPosition, GroupPosition, TablePosition
 from trailgate.errors import (
     ApplyError,
     OptionError,

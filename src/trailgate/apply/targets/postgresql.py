@@ -28,8 +28,7 @@ from psycopg import sql as psycopg_sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.pq import PGconn, Ping, TransactionStatus
 
-from trailgate.apply.effects.append import POSITION
-from trailgate.apply.effects.batch import TableChanges
+from trailgate.apply.effects.meta_columns import POSITION
 from trailgate.apply.effects.nets import RowEffect
 from trailgate.apply.effects.operation_errors import (
     CHECK,
@@ -40,11 +39,17 @@ from trailgate.apply.effects.operation_errors import (
     TOO_LONG,
 )
 from trailgate.apply.effects.stored_types import DatabaseColumnType, StorageRule
+from trailgate.apply.effects.table_changes import TableChanges
 from trailgate.apply.effects.tables import TargetTable
 from trailgate.apply.targets import database_checks, sql
-from trailgate.apply.targets.checkpoints import STATUS, parse_group_positions
+from trailgate.apply.targets.checkpoints import (
+    STATUS,
+    check_known_columns,
+    encode_known_columns,
+    parse_group_positions,
+)
 from trailgate.apply.targets.ddl import HELD, POSTGRESQL
-from trailgate.apply.targets.faults import find_sqlstate_fault
+from trailgate.apply.targets.faults import build_concurrent_run_error, find_sqlstate_fault
 from trailgate.apply.targets.target import (
     AppliedPosition,
     GroupPosition,
@@ -52,7 +57,6 @@ from trailgate.apply.targets.target import (
     RowRefusedError,
     TablePosition,
     ValuesRefusedError,
-    build_concurrent_run_error,
 )
 from trailgate.columnar.digits import to_hex
 from trailgate.errors import (
@@ -371,7 +375,7 @@ class PostgreSQLTarget:
         self._triggers[str(existing)] = ", ".join(name for (name,) in triggers)
         asked = sql.KNOWN_COLUMNS.format("%s", "%s")
         for (known,) in self._execute(asked, [self._group, str(existing)]):
-            database_checks.check_known_columns(table, existing, known)
+            check_known_columns(table, existing, known)
         return database_checks.check_key_types(existing)
 
     def _find_relation(self, schema: str, name: str) -> tuple[int, str, str] | None:
@@ -735,7 +739,7 @@ class PostgreSQLTarget:
             f"INSERT INTO {sql.CHECKPOINT} (grp, target, {', '.join(names)}) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s) "
             f"ON CONFLICT (grp, target) DO UPDATE SET {', '.join(f'{name} = EXCLUDED.{name}' for name in names)}",
             table,
-            [self._group, _name(table), *position, database_checks.encode_known_columns(table)],
+            [self._group, _name(table), *position, encode_known_columns(table)],
         )
 
     def _copy(

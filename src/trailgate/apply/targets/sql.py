@@ -20,10 +20,10 @@ from typing import Final, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from trailgate.apply.effects.batch import ClosingUpdate, TableChanges
 from trailgate.apply.effects.known_keys import EXISTS_FLAG, known_flag_name
 from trailgate.apply.effects.nets import NetChanges, RowEffect
 from trailgate.apply.effects.stored_types import StorageRule
+from trailgate.apply.effects.table_changes import ClosingUpdate, TableChanges
 from trailgate.apply.effects.tables import TargetColumn, TargetTable
 from trailgate.arrays import Longs, Mask
 

@@ -16,14 +16,12 @@ from typing import Any, Final, NamedTuple, Protocol, runtime_checkable
 
 import pyarrow as pa
 
-from trailgate.apply.effects.batch import TableChanges
+from trailgate.apply.effects.table_changes import TableChanges
 from trailgate.apply.effects.tables import TargetTable
 from trailgate.errors import (
     ApplyError,
     MissingDependencyError,
     OptionError,
-    TargetConflictError,
-    Where,
     did_you_mean,
 )
 
@@ -32,7 +30,7 @@ from trailgate.errors import (
 class AppliedPosition:
     """How far a trail is applied: the last operation's position (20 digits), CSN, and commit time in microseconds since 1970 UTC.
 
-    ``trail`` is the source: the trail with its tables or MAP statements (``apply/jobs/groups.py``).
+    ``trail`` is the source: the trail with its tables or MAP statements (``apply/jobs/group_sources.py``).
     ``digest`` is the digest of the operation's record, and ``reached`` is the beginning of the next
     batch. Both are None if the operations came from a DataFrame or an earlier version stored the
     position. Targets store all fields for the position of all tables (decision 0117).
@@ -99,23 +97,6 @@ class GroupPosition(NamedTuple):
     group: str
     position: AppliedPosition | None
     tables: list[TablePosition]
-
-
-def build_concurrent_run_error(group: str, source: str) -> TargetConflictError:
-    """Build the error for a group whose position was advanced by another run."""
-    return TargetConflictError(
-        f"another run is applying group {group} to this target",
-        where=Where(source=source),
-        hint="Stop one of them, or give it a group of its own: --group NAME",
-    )
-
-
-def build_conflict_error(cause: str, source: str) -> TargetConflictError:
-    """Build the error for a commit that failed because another writer committed first."""
-    problem = f"another writer changed the table meanwhile: {cause}"
-    return TargetConflictError(
-        problem, where=Where(source=source), hint="Nothing is lost: apply again"
-    )
 
 
 class ApplyTarget(Protocol):
@@ -290,7 +271,7 @@ def check_mode(address: str, mode: str) -> None:
 
 
 def group_positions(address: str) -> list[GroupPosition]:
-    """Return how far each group has applied its trail to the target at an address, sorted by group. Writes nothing.
+    """Return how far each group has applied its trail to a target of any type, by its address, sorted by group. Writes nothing.
 
     Raises StorageError if the target does not exist.
     """

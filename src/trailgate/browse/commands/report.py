@@ -23,7 +23,7 @@ def command(
 
     try:
         from trailgate.browse.index import TrailIndex
-        from trailgate.browse.pages import render_report
+        from trailgate.browse.overview import render_report
     except ModuleNotFoundError as error:
         problem = f"report needs the package {error.name}"
         raise MissingDependencyError.of_extra(problem, "browse") from None

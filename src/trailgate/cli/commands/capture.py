@@ -163,11 +163,11 @@ def _repair(loaded: LoadedCapture, arguments: CaptureArguments, prefix: str) -> 
 def _use_captured(arguments: CaptureArguments, prefix: str) -> None:
     """Apply and publish the operations that were captured into a trail, if the user asked for it."""
     if arguments.apply_to is not None:
-        from trailgate.apply.commands.apply import apply_captured
+        from trailgate.cli.companion_apply import apply_captured
 
         apply_captured(prefix, arguments.apply_to, as_json=arguments.as_json)
     if arguments.publish_to is not None:
-        from trailgate.publish.commands.publish import publish_captured
+        from trailgate.cli.companion_publish import publish_captured
 
         publish_captured(
             prefix, arguments.publish_to, arguments.publish_format, as_json=arguments.as_json
@@ -181,7 +181,7 @@ def _receive(loaded: LoadedCapture, arguments: CaptureArguments, address: Broker
     if most messages are bad.
     """
     from trailgate.live.commands.output import LiveOutput, print_live
-    from trailgate.live.files.journal import JournalOptions
+    from trailgate.live.files.journal_writer import JournalOptions
     from trailgate.live.jobs.metrics import read_reports
     from trailgate.live.jobs.run import ReceiveOptions, open_live
     from trailgate.messages.metadata import REMEMBERED

@@ -82,7 +82,7 @@ def _capture_and_show() -> None:
 
 def _apply_twice(trail: str, target: str, session: Any = None, master: str = "") -> None:
     """Capture and apply the first messages, then the rest, and query a table after each step."""
-    from trailgate.apply.commands.apply import apply_captured
+    from trailgate.cli.companion_apply import apply_captured
 
     on_spark = f" --master '{master}'" if master else ""
     _say("\n# A table follows its messages: capture and apply some of them, then the rest.")

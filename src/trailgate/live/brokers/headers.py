@@ -122,7 +122,7 @@ def header_strings(data: Octets, starts: Longs, ends: Longs) -> tuple[pa.Array, 
 
 
 def join_surrogates(raw: bytes) -> bytes | None:
-    """Convert header text in UTF-8 or CESU-8 to UTF-8, or return None for other bytes.
+    """Convert the text of a JMS header in UTF-8 or CESU-8 to UTF-8, or return None for other bytes.
 
     In CESU-8, which some brokers write, a character above U+FFFF is a surrogate pair of three bytes
     each, instead of one sequence of four bytes.

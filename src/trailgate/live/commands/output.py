@@ -159,7 +159,7 @@ def print_live(
 
 
 def print_repaired(summary: RepairSummary, *, as_json: bool) -> None:
-    """Print the result of capturing repaired messages."""
+    """Print the result of adding repaired messages to the trail of a live capture."""
     with report_finished():
         if as_json:
             print(json.dumps(asdict(summary), ensure_ascii=False))

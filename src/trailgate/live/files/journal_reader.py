@@ -16,7 +16,6 @@ import numpy as np
 import pyarrow as pa
 
 from trailgate.errors import StorageError, Where
-from trailgate.live.files.journal import StoredMessages
 from trailgate.live.files.journal_segments import (
     IDS,
     RESTORE,
@@ -27,6 +26,7 @@ from trailgate.live.files.journal_segments import (
     segment_frames,
     walk_heads,
 )
+from trailgate.live.files.journal_writer import StoredMessages
 from trailgate.storage.files.listing import files_on_disk
 from trailgate.storage.files.quarantine import format_quarantine_line
 
@@ -44,7 +44,7 @@ SEGMENTS = pa.schema(
 
 
 def find_journal(path: str) -> Path:
-    """Return a journal's folder, from its path or its trail's prefix.
+    """Find the folder of a journal to read, by its path or its trail's prefix.
 
     Raises StorageError if it does not exist, or has no files.
     """
@@ -63,7 +63,7 @@ def find_journal(path: str) -> Path:
 
 
 def file_rows(folder: Path) -> pa.RecordBatch:
-    """Return a row for each file of a journal, as ``trailgate journal list`` shows them.
+    """Read a row about each file of a journal, as ``trailgate journal list`` shows them.
 
     The row has the number of the file's first message and, for a segment, the time at which its
     last message was received.

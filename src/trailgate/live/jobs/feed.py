@@ -29,7 +29,7 @@ from trailgate.errors import BrokerError, BrokerRefusedError, OptionError, Where
 from trailgate.live.brokers.address import BrokerAddress, ProtocolFamily
 from trailgate.live.brokers.kafka import KafkaReceiver
 from trailgate.live.brokers.receiver import MessageWindow, Receiver
-from trailgate.live.files.journal import Journal, JournalOptions, StoredMessages
+from trailgate.live.files.journal_writer import Journal, JournalOptions, StoredMessages
 from trailgate.messages.messages import HeaderColumns, MessageBatch, as_messages
 from trailgate.messages.metadata import MessageIdRule, MessageIds
 from trailgate.messages.problems import Problem
@@ -598,7 +598,7 @@ ROWS: Final[Mapping[ProtocolFamily, ReceiverClass]] = MappingProxyType(
 
 
 def check_journalled(address: BrokerAddress) -> None:
-    """Raise OptionError if a broker keeps its messages (Kafka), since no journal stores these."""
+    """Raise OptionError for a broker whose feed has no journal, because the broker itself keeps its messages (Kafka)."""
     if ROWS[address.family].keeps_messages:
         problem = f"{address} keeps its messages, so they are not received into a journal"
         hint = 'Stream it by Spark\'s own format "kafka" through trailgate.spark.capture, or capture it by trailgate capture'

@@ -17,8 +17,8 @@ import numpy as np
 
 from trailgate.arrays import Longs
 from trailgate.capture.capture import Capture, Parsed
-from trailgate.live.files.journal import StoredMessages
 from trailgate.live.files.journal_reader import JournalIndex, JournalRange
+from trailgate.live.files.journal_writer import StoredMessages
 from trailgate.live.jobs.feed import FeedPart
 from trailgate.live.jobs.units import UnitSorter, skipped_totals
 from trailgate.messages.messages import MessageBatch, as_messages

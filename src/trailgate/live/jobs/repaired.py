@@ -24,7 +24,7 @@ import pyarrow as pa
 from trailgate.capture.capture import Capture
 from trailgate.errors import DecodeError, StorageError, TrailgateError, Where
 from trailgate.jobs.capture.ranges import encode_or_reject
-from trailgate.live.jobs.run import interruption_error, read_position
+from trailgate.live.jobs.run import interruption_error, read_source_position
 from trailgate.messages.messages import RECEIVED, MessageBatch, as_messages
 from trailgate.messages.skipped import skipped_notes
 from trailgate.model.changes import ChangeBatch
@@ -86,7 +86,7 @@ def capture_repaired(
     listed = Path(f"{prefix}.repaired")
     with TrailAppender(prefix, capture.tables, options) as appender:
         recovered = appender.recovered
-        position = read_position(recovered.source_position, None, prefix)
+        position = read_source_position(recovered.source_position, None, prefix)
         if position is None:
             raise StorageError("nothing was received into this trail", where=Where(source=prefix))
         known = _known(listed, position.repaired)

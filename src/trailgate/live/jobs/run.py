@@ -22,7 +22,7 @@ from typing import Final
 from trailgate.capture.capture import Capture, Parsed
 from trailgate.errors import OptionError, StorageError, TrailgateError, Where
 from trailgate.live.brokers.address import BrokerAddress
-from trailgate.live.files.journal import JournalOptions
+from trailgate.live.files.journal_writer import JournalOptions
 from trailgate.live.jobs.feed import (
     ConnectionState,
     DuplicateFilter,
@@ -85,8 +85,10 @@ class SourcePosition:
         return json.dumps(asdict(self), ensure_ascii=False)
 
 
-def read_position(text: str | None, source: str | None, prefix: str) -> SourcePosition | None:
-    """Parse the feed's position in a commit of the trail, or return None if nothing was committed.
+def read_source_position(
+    text: str | None, source: str | None, prefix: str
+) -> SourcePosition | None:
+    """Parse the ``SourcePosition`` that a run has committed with the trail, or return None if nothing was committed.
 
     Raises StorageError if the commit was not written by a live capture, or if its position
     belongs to another source than ``source``.
@@ -165,7 +167,7 @@ class BatchReport:
 
 
 def interruption_error(prefix: str) -> StorageError:
-    """Build the error for a trail to which only a part of some repaired messages was added."""
+    """Build the error with which a run refuses a trail to which only a part of some repaired messages was added."""
     return StorageError(INTERRUPTED, where=Where(source=prefix), hint=AGAIN)
 
 
@@ -187,7 +189,7 @@ class LiveCapture:
         self._prefix, self._options = prefix, options
         self._quarantine = Path(f"{prefix}.quarantine.jsonl")
         recovered = appender.recovered
-        position = read_position(recovered.source_position, feed.name, prefix)
+        position = read_source_position(recovered.source_position, feed.name, prefix)
         if position is not None and position.pending is not None:
             if recovered.transactions or recovered.abandoned:
                 raise interruption_error(prefix)

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from trailgate.errors import TrailgateError
 from trailgate.live.brokers.receiver import Receiver
-from trailgate.live.files.journal import Journal, JournalOptions
+from trailgate.live.files.journal_writer import Journal, JournalOptions
 from trailgate.messages.messages import MessageBatch, as_messages
 from trailgate.messages.metadata import MessageIdRule, MessageIds
 

@@ -39,7 +39,7 @@ T = TypeVar("T")
 def unit_reasons(
     bad: Mapping[int, TrailgateError], unit: Longs, before: str | None
 ) -> dict[int, str]:
-    """Return the error text of each bad unit, by unit number: the text of its first bad message.
+    """Return the error text of each bad unit of received messages, by unit number: the text of its first bad message.
 
     `before` is the text for unit 0, if that unit was already bad before this batch.
     """
@@ -329,7 +329,7 @@ class UnitSorter:
 
 
 def skipped_totals(part: FeedPart, skipped: SkippedMessages) -> SkippedTotals:
-    """Count a part's messages without operations, by reason."""
+    """Count the messages without operations in a part of a feed, by reason."""
 
     def place(at: int) -> Where:
         number = int(part.numbers[max(int(skipped.message[at]), 0)])

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
 
-from trailgate.errors import OptionError, count_noun
+from trailgate.errors import OptionError, count_noun, mask_logins
 from trailgate.live.brokers.address import is_address
 from trailgate.options import TEXT, Flag
 from trailgate.terminal.layout import counts_table, print_rows
@@ -25,7 +25,7 @@ from trailgate.terminal.options import (
     position_in,
     takes,
 )
-from trailgate.terminal.output import NOT_ALL, progress_bar, report_finished, say
+from trailgate.terminal.output import NOT_ALL, progress_bar, quiet_pipe, report_finished, say
 
 if TYPE_CHECKING:
     from trailgate.publish.job import PublishSummary
@@ -96,7 +96,7 @@ def command(trail: TrailPath, given: PublishArguments) -> None:
 
 def publish(trail: str, given: PublishArguments) -> None:
     """Publish a trail, or only show the state of its publication, and print the result."""
-    from trailgate.publish.commands.follow import follow_trail, print_guarantee
+    from trailgate.publish.commands.follow import follow_trail
     from trailgate.publish.job import Publication, PublicationSettings
     from trailgate.storage.files.trail_files import find_trail
 
@@ -144,17 +144,6 @@ def publish(trail: str, given: PublishArguments) -> None:
         raise typer.Exit(NOT_ALL)
 
 
-def publish_captured(trail: str, to: str, form: str, *, as_json: bool) -> None:
-    """Publish the operations that a capture wrote into a trail, and print the result.
-
-    Does nothing if the capture wrote no trail because all messages were bad.
-    """
-    from trailgate.storage.files.trail_files import find_begun_trail
-
-    if find_begun_trail(trail) is not None:
-        publish(trail, PublishArguments(target=to, format=form, as_json=as_json))
-
-
 def _show_status(given: PublishArguments, files: TrailFiles) -> None:
     """Print the state of a publication."""
     from trailgate.model.positions import short_position
@@ -195,3 +184,13 @@ def _print(summary: PublishSummary) -> None:
     if len(files) > 1:
         what += f" to {files[-1]}"
     say(f"messages: {what} in {summary.target}")
+
+
+def print_guarantee(guarantee: str, target: str, *, as_json: bool = False) -> None:
+    """Print the delivery guarantee of a publication, such as "exactly once"."""
+    shown = mask_logins(target)
+    with quiet_pipe():
+        if as_json:
+            print(json.dumps({"target": shown, "guarantee": guarantee}), flush=True)
+        else:
+            print(f"{guarantee}: {shown}", flush=True)

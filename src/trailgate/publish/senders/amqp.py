@@ -48,7 +48,7 @@ from trailgate.publish.senders.sender import (
     STOP_ONE,
     LargestMessage,
     OutgoingMessages,
-    wait_and_log,
+    wait_for_broker,
 )
 
 SECONDS: Final = 60.0  # in which a broker has to answer
@@ -226,7 +226,7 @@ class SendingConnection(AmqpConnection):
         if link.credit > 0:
             return
         problem = "the broker accepts no more messages: it may be full"
-        if not wait_and_log(
+        if not wait_for_broker(
             lambda some: self.work(some, lambda: link.credit > 0), SECONDS, problem, self._where
         ):
             raise BrokerFullError(problem, where=self._where)
@@ -291,10 +291,12 @@ class AmqpSender(QueueSender):
             first = {name: f"{self._queue}.{text}" for name, text in restart.first.items()}
             self._send_and_wait(link.restart, self._message("", first), "a restart message")
         held = HELD.format(self._group)
-        if restart.is_managed and not wait_and_log(self._is_free, HELD_SECONDS, held, self._where):
+        if restart.is_managed and not wait_for_broker(
+            self._is_free, HELD_SECONDS, held, self._where
+        ):
             raise self._other_run()
         self._receiver = link.listen(self._queue)
-        if not wait_and_log(self._receive, HELD_SECONDS, held, self._where):
+        if not wait_for_broker(self._receive, HELD_SECONDS, held, self._where):
             raise self._other_run()
         if restart.first:
             self._keep_latest()

@@ -29,6 +29,7 @@ from trailgate.errors import BrokerFullError, BrokerRefusedError, OptionError, W
 from trailgate.jobs.retries import Retries, call_with_retries
 from trailgate.live.brokers.address import BrokerAddress, ProtocolFamily
 from trailgate.messages.publishing import TRANSACTION, PublishOptions
+from trailgate.publish.senders.message_buffer import WaitingMessages
 from trailgate.publish.senders.sender import (
     LOG,
     STOP_ONE,
@@ -37,7 +38,6 @@ from trailgate.publish.senders.sender import (
     Sender,
     StoredState,
 )
-from trailgate.publish.senders.waiting import WaitingMessages
 
 BATCH_MESSAGES: Final = 10_000
 BATCH_BYTES: Final = 16 << 20

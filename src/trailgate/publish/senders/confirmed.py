@@ -31,7 +31,7 @@ from trailgate.publish.senders.sender import (
     HELD,
     STOP_ONE,
     OutgoingMessages,
-    wait_and_log,
+    wait_for_broker,
 )
 from trailgate.publish.senders.stomp import (
     HELD_SECONDS,
@@ -157,7 +157,7 @@ class ConfirmedStompSender(StompSender):
         Raises BrokerRefusedError if another connection does not release it in time.
         """
         held = HELD.format(self._group)
-        if not wait_and_log(self._try_to_lock, HELD_SECONDS, held, self._where):
+        if not wait_for_broker(self._try_to_lock, HELD_SECONDS, held, self._where):
             problem = f"another run of the group {self._group} publishes there"
             raise self._connected.error(problem, refused=True, hint=STOP_ONE)
 
@@ -212,7 +212,7 @@ class ConfirmedStompSender(StompSender):
             self._send_frames(frames)
             while not waiting <= self._receipts:
                 known = len(self._receipts)
-                if not wait_and_log(
+                if not wait_for_broker(
                     lambda some, known=known: self._wait(  # type: ignore[misc]
                         lambda: len(self._receipts) > known, some
                     ),

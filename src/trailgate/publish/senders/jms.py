@@ -1,4 +1,4 @@
-"""The common part of senders to queues: the restart queue, and the properties that GoldenGate's JMS delivery sets.
+"""The JMS part of senders to queues, by STOMP or AMQP: the restart queue, and the properties that GoldenGate's JMS delivery sets.
 
 ``QueueSender`` is the base class of the senders by STOMP and AMQP.
 """
@@ -138,7 +138,7 @@ class QueueSender:
 
 
 def restart_queue(address: BrokerAddress, group: str) -> str:
-    """Return the name of a group's restart queue, which no other group uses.
+    """Return the name of the queue in which a group's publication by STOMP or AMQP stores its restart message. No other group uses it.
 
     Bytes that could have a meaning in an address are escaped: the group ``a/b`` has the queue
     ``trailgate.restart.a~2Fb``. Raises OptionError if the name would be too long, or if the address

@@ -43,7 +43,7 @@ from trailgate.publish.senders.sender import (
     LOG,
     POSITION_HEADER,
     OutgoingMessages,
-    wait_and_log,
+    wait_for_broker,
 )
 from trailgate.publish.senders.topics import TopicNames
 
@@ -231,7 +231,7 @@ class KafkaSender:
 
     def _commit(self) -> None:
         """Commit the Kafka transaction after the broker has received all messages."""
-        if not wait_and_log(
+        if not wait_for_broker(
             self._is_committed, TRANSACTION_SECONDS, UNDONE, self._where, quiet=UNDONE_SECONDS
         ):
             while not self._is_committed(SECONDS):
@@ -384,7 +384,7 @@ class KafkaSender:
         # the end seen above, every state written until then can be read.
         problem = f"an open transaction hides the positions in {POSITIONS}"
         seconds = TRANSACTION_SECONDS + self._patience
-        if not wait_and_log(lambda some: self._shows(end, some), seconds, problem, self._where):
+        if not wait_for_broker(lambda some: self._shows(end, some), seconds, problem, self._where):
             raise BrokerError(problem, where=self._where)
         settings = {**consumer_settings(self._address), "enable.partition.eof": True}
         # The end of the topic is known by an empty answer, which a broker delays.

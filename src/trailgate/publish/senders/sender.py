@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from trailgate.errors import StorageError, Where
 from trailgate.messages.publishing import WrittenMessages
-from trailgate.publish.origins import MessageOrigins
+from trailgate.publish.message_origins import MessageOrigins
 from trailgate.storage.files.addresses import absolute
 from trailgate.storage.live.checkpoint import OTHER_VERSION
 from trailgate.storage.writing.table_writing import Counts
@@ -142,7 +142,7 @@ class OutgoingMessages(NamedTuple):
         return OutgoingMessages(self.messages.slice(begin, stop), self.origins.slice(begin, stop))
 
 
-def wait_and_log(
+def wait_for_broker(
     wait: Callable[[float], Result],
     seconds: float,
     what: str,
@@ -150,7 +150,7 @@ def wait_and_log(
     *,
     quiet: float = QUIET_SECONDS,
 ) -> Result:
-    """Wait for a broker: call ``wait(seconds)``, which waits for at most this time, and return its result.
+    """Wait for a sender's broker, and log a longer wait: call ``wait(seconds)``, which waits for at most this time, and return its result.
 
     It is first called for ``quiet`` seconds. If the result is false, the reason ``what`` and the
     end of the remaining time are logged, and ``wait`` is called for this time.

@@ -35,15 +35,14 @@ from typing import Final, NamedTuple
 from trailgate.errors import BrokerError
 from trailgate.live.brokers.address import QUEUE, TOPIC, BrokerAddress
 from trailgate.live.brokers.stomp import kernels
-from trailgate.live.brokers.stomp.connection import StompConnection, error_text
+from trailgate.live.brokers.stomp.connection import StompConnection, queue_name
 from trailgate.live.brokers.stomp.consumers import (
     POLL_SECONDS,
-    find_dropping,
+    find_dropping_addresses,
     find_queue_state,
-    queue_name,
     wait_for_return,
 )
-from trailgate.live.brokers.stomp.frames import encode_frame
+from trailgate.live.brokers.stomp.frames import encode_frame, error_text
 from trailgate.publish.senders.jms import (
     MARK,
     MARK_SECONDS,
@@ -62,7 +61,7 @@ from trailgate.publish.senders.sender import (
     LOG,
     STOP_ONE,
     OutgoingMessages,
-    wait_and_log,
+    wait_for_broker,
 )
 
 SECONDS: Final = 60.0  # in which a broker has to answer
@@ -175,7 +174,7 @@ class StompSender(QueueSender):
             return
         self._is_noted = True
         names = queue_name(self._address), self._queue
-        for name in find_dropping(self._connected, self._address, names):
+        for name in find_dropping_addresses(self._connected, self._address, names):
             LOG.warning(DROPS, name, self._address)
 
     def read(self) -> str | None:
@@ -283,7 +282,7 @@ class StompSender(QueueSender):
         Raises BrokerRefusedError if another run does not end in time.
         """
         held = HELD.format(self._group)
-        if not wait_and_log(self._is_free, HELD_SECONDS, held, self._where):
+        if not wait_for_broker(self._is_free, HELD_SECONDS, held, self._where):
             wait_for_return(self._connected, self._address, self._queue)
             raise self._other_run()
 
@@ -439,7 +438,7 @@ class StompSender(QueueSender):
 
         Returns whether it was received within ``seconds``.
         """
-        return wait_and_log(
+        return wait_for_broker(
             lambda some: self._wait(lambda: bool(self._messages), some),
             seconds,
             HELD.format(self._group),

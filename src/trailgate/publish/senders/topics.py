@@ -11,7 +11,7 @@ import numpy as np
 
 from trailgate.errors import OptionError
 from trailgate.model.table_patterns import join_table_name, split_table_name, unquote
-from trailgate.publish.origins import MessageOrigins
+from trailgate.publish.message_origins import MessageOrigins
 
 FIELDS: Final = ("schema", "table")
 MARKS: Final = "transaction"  # the last part of the topic of BEGIN and END events

@@ -20,7 +20,7 @@ from trailgate.capture.formats import writer_for
 from trailgate.messages.publishing import TRANSACTION, PublishOptions, WrittenMessages
 from trailgate.model.changes import ChangeBatch
 from trailgate.model.transactions import count_rows_to_last_end
-from trailgate.publish.origins import MessageOrigins, OriginFinder
+from trailgate.publish.message_origins import MessageOrigins, OriginFinder
 from trailgate.publish.senders.kafka import POSITIONS
 from trailgate.publish.senders.topics import TopicNames
 
@@ -42,7 +42,7 @@ TRANSACTION_TOPIC: Final = "trailgate"  # the default if a message holds a trans
 
 
 def topic_names(topic: str | None, options: PublishOptions) -> TopicNames:
-    """Return the Kafka topics that a template assigns to the messages of a DataFrame, or the default topics.
+    """Return the topics of the rows of messages for Spark's Kafka writer, by a template, or the default topics.
 
     Raises OptionError for a wrong template.
     """

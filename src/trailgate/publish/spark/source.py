@@ -105,7 +105,7 @@ class PublishedMessageOptions:
 
 
 def message_options(name: str) -> Options:
-    """Return the options that Spark's format ``trail`` has with ``messages=name``, such as "debezium"."""
+    """Return the options of the Spark format ``trail`` as a source of messages, with ``messages=name``, such as "debezium"."""
     reading = [READING.row(option) for option in (*_OF_READING, *_OF_SPARK, "base")]
     own = find_publication_format(name).options
     return Options(f"trail with messages={name}", (MESSAGES, TOPIC, *reading, *own))

@@ -389,7 +389,7 @@ def find_sections(
 
 @kernel(writes=("into",))
 def find_messages(data: Octets, places: Longs, codes: AmqpCodes, into: MessageTables) -> int:
-    """Find the header fields, properties and bodies of AMQP messages; store their offsets in tables.
+    """Find the header fields, properties and bodies of AMQP messages in a compiled loop, and store their offsets in tables.
 
     Returns 0, or FULL if a table is too small.
 

@@ -223,8 +223,8 @@ class EncodedMessages:
         return MALFORMED.format(PROBLEMS[problem], place, size)
 
 
-def find_messages(data: Any, places: Longs) -> EncodedMessages:
-    """Find the fields and bodies of AMQP messages.
+def index_messages(data: Any, places: Longs) -> EncodedMessages:
+    """Find the fields and bodies of AMQP messages, as ``EncodedMessages`` with their offsets.
 
     ``places`` are the offsets of the messages, and the end of the last one. The number of fields is
     not known in advance: if the arrays are too small, their size is doubled and the search is

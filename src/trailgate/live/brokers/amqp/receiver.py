@@ -21,7 +21,7 @@ import numpy as np
 from trailgate.arrays import Longs
 from trailgate.errors import BrokerError, MissingDependencyError
 from trailgate.live.brokers.address import QUEUE, TOPIC, BrokerAddress
-from trailgate.live.brokers.amqp.messages import find_messages, received_messages
+from trailgate.live.brokers.amqp.messages import index_messages, received_messages
 from trailgate.live.brokers.receiver import (
     CONNECT_SECONDS,
     BrokerConnection,
@@ -410,7 +410,7 @@ class AmqpReceiver(ReconnectingReceiver[AmqpConnection]):
         if not connection.work(seconds, lambda: len(deliveries) > 0):
             return None
         delivered = deliveries.window(self._limit)
-        messages = find_messages(delivered.data, delivered.places)
+        messages = index_messages(delivered.data, delivered.places)
         rows = received_messages(messages, time.time_ns() // 1000)
         return MessageWindow(rows, (connection, delivered))
 

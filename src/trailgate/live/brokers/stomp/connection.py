@@ -20,7 +20,7 @@ from trailgate.errors import BrokerError, BrokerFullError, OptionError, Where
 from trailgate.live.brokers.address import QUEUE, TOPIC, BrokerAddress
 from trailgate.live.brokers.receiver import CONNECT_SECONDS, BrokerConnection
 from trailgate.live.brokers.stomp import kernels
-from trailgate.live.brokers.stomp.frames import FrameReader, StompFrames, encode_frame
+from trailgate.live.brokers.stomp.frames import FrameReader, StompFrames, encode_frame, error_text
 
 AHEAD_BYTES: Final = 8 << 20  # Artemis sends this much ahead: its default, 10 KiB, is 8 messages
 AHEAD: Final = 1000  # messages that Classic sends ahead, the default of its JMS clients
@@ -143,7 +143,7 @@ def find_dialect(server: str) -> StompDialect:
 
 
 def subscribe_headers(dialect: StompDialect, address: BrokerAddress) -> dict[str, str]:
-    """Return the headers of STOMP's SUBSCRIBE for a broker address.
+    """Return the headers with which a STOMP connection subscribes to a broker address, in the broker's dialect.
 
     Raises OptionError for an option that the broker does not support.
     """
@@ -319,14 +319,6 @@ class StompConnection(BrokerConnection):
                 return  # receiving fails too, and reports it
 
 
-def error_text(frames: StompFrames, frame: int) -> str:
-    """Return the text of a STOMP ERROR frame."""
-    known, body = frames.headers(frame), frames.body(frame).decode("utf-8", "replace").strip()
-    text = known.get("message", "").strip()
-    first = body.partition("\n")[0].strip()
-    return text if not first or first in text else f"{text} {first}".strip()
-
-
 def _beats(text: str) -> tuple[float, float]:
     """Parse STOMP's header heart-beat: how often the server sends one, and how often it expects one.
 
@@ -334,3 +326,8 @@ def _beats(text: str) -> tuple[float, float]:
     """
     sends, _, wants = text.partition(",")
     return tuple(int(part) / 1000 if part.strip().isdecimal() else 0.0 for part in (sends, wants))  # type: ignore[return-value]
+
+
+def queue_name(address: BrokerAddress) -> str:
+    """Return the name of the queue of a STOMP connection's address. Artemis also accepts the form ``ADDRESS::QUEUE``."""
+    return address.destination.rpartition("::")[2]

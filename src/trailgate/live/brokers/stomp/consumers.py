@@ -3,7 +3,7 @@
 If a queue has another consumer, each gets some of the messages, so that their order is lost:
 ``ConsumerWatch`` logs a warning.
 
-An address of Artemis may drop messages when it is full: ``find_dropping`` finds such addresses.
+An address of Artemis may drop messages when it is full: ``find_dropping_addresses`` finds such addresses.
 
 After a consumer was lost, the broker has to put its messages back before another consumer connects:
 ``wait_for_return`` waits for that. Artemis may never do so for one message (seen with 2.44.0, in
@@ -39,13 +39,8 @@ from trailgate.live.brokers.artemis import (
 )
 from trailgate.live.brokers.receiver import CONNECT_SECONDS
 from trailgate.live.brokers.stomp import kernels
-from trailgate.live.brokers.stomp.connection import (
-    FRAMES,
-    TYPE,
-    StompConnection,
-    error_text,
-)
-from trailgate.live.brokers.stomp.frames import StompFrames
+from trailgate.live.brokers.stomp.connection import FRAMES, TYPE, StompConnection, queue_name
+from trailgate.live.brokers.stomp.frames import StompFrames, error_text
 
 READY_SECONDS: Final = 2.0  # the longest time that a subscription waits for the watch
 POLL_SECONDS: Final = 0.2
@@ -72,11 +67,6 @@ class QueueState(NamedTuple):
 
     consumers: int
     held: int
-
-
-def queue_name(address: BrokerAddress) -> str:
-    """Return the name of the queue of a STOMP address. Artemis also accepts the form ``ADDRESS::QUEUE``."""
-    return address.destination.rpartition("::")[2]
 
 
 def wait_for_return(
@@ -133,10 +123,10 @@ def find_queue_state(
         return None
 
 
-def find_dropping(
+def find_dropping_addresses(
     connection: StompConnection, address: BrokerAddress, names: Sequence[str]
 ) -> list[str]:
-    """Return those of the addresses ``names`` that drop messages without an error when they are full.
+    """Ask a STOMP broker through a separate connection which of the addresses ``names`` drop messages without an error when they are full.
 
     The result is empty if the broker is not Artemis, or does not answer requests of this user.
     """

@@ -158,3 +158,11 @@ class FrameReader:
             self._frames.reshape(kernels.FRAME, -1)[:, :count],
             self._lines.reshape(kernels.LINE, -1)[:, :lines],
         )
+
+
+def error_text(frames: StompFrames, frame: int) -> str:
+    """Return the text of a STOMP ERROR frame, from its header and its body."""
+    known, body = frames.headers(frame), frames.body(frame).decode("utf-8", "replace").strip()
+    text = known.get("message", "").strip()
+    first = body.partition("\n")[0].strip()
+    return text if not first or first in text else f"{text} {first}".strip()

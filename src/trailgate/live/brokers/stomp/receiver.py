@@ -12,13 +12,9 @@ from trailgate.errors import BrokerError
 from trailgate.live.brokers.address import QUEUE, BrokerAddress
 from trailgate.live.brokers.receiver import CONNECT_SECONDS, MessageWindow, ReconnectingReceiver
 from trailgate.live.brokers.stomp import kernels
-from trailgate.live.brokers.stomp.connection import (
-    StompConnection,
-    error_text,
-    subscribe_headers,
-)
-from trailgate.live.brokers.stomp.consumers import ConsumerWatch, queue_name, wait_for_return
-from trailgate.live.brokers.stomp.frames import StompFrames
+from trailgate.live.brokers.stomp.connection import StompConnection, queue_name, subscribe_headers
+from trailgate.live.brokers.stomp.consumers import ConsumerWatch, wait_for_return
+from trailgate.live.brokers.stomp.frames import StompFrames, error_text
 from trailgate.live.brokers.stomp.messages import received_messages
 
 TOO_SLOW: Final = "AMQ229014"  # Artemis's code for missing heart-beats, which is temporary

@@ -32,8 +32,8 @@ _SOURCE: Final = re.compile(
 EXCLUDED: Final = "!"  # before an excluded pattern, such as !hr.tmp_*
 
 
-def parse_map_target(statement: str) -> str:
-    """Return the target table of a MAP statement such as ``hr.t>copy.t``, or "" if it has none."""
+def find_map_target(statement: str) -> str:
+    """Return the target table of a MAP statement in a group's stored source, such as ``hr.t>copy.t``, or "" if it has none."""
     return statement.partition(">")[2].partition(":")[0]
 
 
@@ -94,7 +94,7 @@ class GroupSource:
 
 
 def add_dropped_statements(text: str, before: str) -> str:
-    """Add to a source the MAP statements that earlier runs of the group had and this run does not.
+    """Add to a group's source the MAP statements that earlier runs of the group had and this run does not.
 
     Statements whose target table is written by a statement of this run are skipped, and so are
     statements with a wildcard.
@@ -104,17 +104,17 @@ def add_dropped_statements(text: str, before: str) -> str:
         return text
     # Keep a dropped statement as long as no current one writes its target. With a wildcard target it
     # is not known which tables it wrote, so it is forgotten.
-    written = TablePatterns(tuple(map(parse_map_target, current.taken)))
+    written = TablePatterns(tuple(map(find_map_target, current.taken)))
     dropped = sorted(
         one
         for one in (earlier.taken | earlier.dropped) - current.taken
-        if parse_map_target(one) and "*" not in one and not written.fits_end(parse_map_target(one))
+        if find_map_target(one) and "*" not in one and not written.fits_end(find_map_target(one))
     )
     return f"{text}&dropped={','.join(dropped)}" if dropped else text
 
 
 def format_map_statement(statement: str) -> str:
-    """Format a table or a MAP statement for messages: ``hr.t>copy.t`` becomes ``hr.t to copy.t``."""
+    """Format a table or MAP statement of a group's stored source for messages: ``hr.t>copy.t`` becomes ``hr.t to copy.t``."""
     return statement.replace(">", " to ")
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from trailgate.messages.publishing import WrittenMessages
-from trailgate.publish.origins import MessageOrigins
+from trailgate.publish.message_origins import MessageOrigins
 from trailgate.publish.senders.sender import OutgoingMessages
 
 # The messages of a longer transaction go to a temporary file.

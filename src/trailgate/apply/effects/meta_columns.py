@@ -1,4 +1,4 @@
-"""Add columns that describe operations, for ``--meta`` and ``--mode append``.
+"""Meta columns, which describe the operations on a row, for ``--meta`` and ``--mode append``.
 
 ``--meta`` adds the commit time (UTC) and the position of the operation that last wrote the row, as
 ``_op_ts`` and ``_position``. ``--mode append`` (INSERTALLRECORDS in GoldenGate) writes every
@@ -13,12 +13,12 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from trailgate.apply.effects.batch import FetchRows, TableChanges
 from trailgate.apply.effects.collisions import CollisionPolicy
 from trailgate.apply.effects.nets import NetChanges, RowEffect
 from trailgate.apply.effects.operation_errors import OperationErrors
 from trailgate.apply.effects.operations import MISSING, TargetOperations
-from trailgate.apply.effects.tables import TargetColumn, TargetTable
+from trailgate.apply.effects.table_changes import TableChanges
+from trailgate.apply.effects.tables import FetchRows, TargetColumn, TargetTable
 from trailgate.model.changes import StateColumn
 from trailgate.model.operations_table import codes_to_letters
 
@@ -37,14 +37,14 @@ META_COLUMNS: Final = (TargetColumn("_op_ts", TIME), TargetColumn(POSITION, pa.s
 
 
 def build_append_table(table: TargetTable) -> TargetTable:
-    """Return the target table of ``--mode append``: with the columns that describe an operation, and without a key."""
+    """Return the target table of ``--mode append``: with the meta columns that describe an operation, and without a key."""
     return TargetTable(table.name, (*table.columns, *COLUMNS), (), keyless=True)
 
 
 def append_changes(
     operations: TargetOperations, fetch: FetchRows, policy: CollisionPolicy, faults: OperationErrors
 ) -> list[TableChanges]:
-    """Build the changes of ``--mode append``: one new row per operation, with its values and the columns that describe it.
+    """Build the changes of ``--mode append``: one new row per operation, with its values and the meta columns that describe it.
 
     The row has the values after the operation, or for a delete the values before it. If an update
     logs a key column only in its before image, that value is used. ``_op_ts`` is in UTC. The column
@@ -79,12 +79,12 @@ def append_changes(
 
 
 def add_meta_columns(table: TargetTable) -> TargetTable:
-    """Return the table with the ``--meta`` columns ``_op_ts`` and ``_position`` added."""
+    """Return the target table with the meta columns ``_op_ts`` and ``_position`` added, for ``--meta``."""
     return replace(table, columns=(*table.columns, *META_COLUMNS))
 
 
 def set_meta_values(operations: TargetOperations) -> TargetOperations:
-    """Set the columns ``_op_ts`` and ``_position`` of each operation, as if the source had logged them."""
+    """Set the meta columns ``_op_ts`` and ``_position`` of each operation, as if the source had logged them."""
     present = np.zeros(len(operations), bool)
     stamps = {
         "_op_ts": pa.array(operations.op_ts).cast(TIME),

@@ -71,7 +71,7 @@ def count_records(
     tables: TableCounts,
     transactions: TransactionExtents,
 ) -> tuple[int, int, int, int]:
-    """Count the operations of records: by table and type with sizes and times, and by transaction.
+    """Count the operations of records for the index, in a compiled loop: by table and type with sizes and times, and by transaction.
 
     An operation is a record of the role ``change`` that is not the before image of an ``update``.
     ``is_part`` states for each role whether its records are parts of operations.
@@ -128,7 +128,7 @@ def count_records(
 def count_times(
     time: Longs, slot: Longs, first: Longs, width: Longs, bins: int, begins: Longs, places: Longs, counts: Longs
 ) -> None:  # fmt: skip
-    """Count times in bins: row ``slot[i]`` of ``counts`` gets one more in the bin of ``time[i]``.
+    """Count times in the bins of histograms, in a compiled loop: row ``slot[i]`` of ``counts`` gets one more in the bin of ``time[i]``.
 
     Slot -1 is skipped.
 

@@ -9,8 +9,8 @@ replayed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
@@ -19,21 +19,22 @@ import pyarrow as pa
 
 from trailgate.apply.effects.collisions import (
     CollisionPolicy,
+    count_existing_rows,
     find_collisions,
     first_collision_error,
     resolve_collisions,
 )
-from trailgate.apply.effects.nets import NetChanges, RowEffect, compute_net_changes, encode_keys
+from trailgate.apply.effects.nets import (
+    NetChanges,
+    RowEffect,
+    compute_net_changes,
+    join_net_changes,
+)
 from trailgate.apply.effects.operation_errors import OperationErrors
-from trailgate.apply.effects.operations import TargetOperations, join_arrays
-from trailgate.apply.effects.replay import OperationReplay, collect_keys, replay_operations
-from trailgate.apply.effects.tables import TargetTable, build_key_table
-from trailgate.arrays import Longs
-from trailgate.model.changes import ABSENT, StateColumn
-
-# Called with a table of keys; returns the target's rows with these keys. If the second argument is
-# true, only their key columns are needed.
-FetchRows = Callable[[pa.Table, bool], pa.Table]
+from trailgate.apply.effects.operations import TargetOperations
+from trailgate.apply.effects.replay import OperationReplay, replay_operations
+from trailgate.apply.effects.row_keys import build_key_table, collect_keys
+from trailgate.apply.effects.tables import FetchRows, make_empty_fetch
 
 
 class ClosingUpdate(NamedTuple):
@@ -76,7 +77,7 @@ class TableChanges:
         return {effect.name.lower(): int(counts[effect]) for effect in RowEffect}
 
 
-def compute_changes(
+def compute_table_changes(
     operations: TargetOperations,
     fetch: FetchRows,
     collisions: CollisionPolicy = CollisionPolicy.STOP,
@@ -149,71 +150,3 @@ class ChangesBetweenTruncates:
         if unended is None:  # operations before a truncate have no effect
             nets = join_net_changes([nets, replay.nets(keys)])
         return TableChanges(nets, False, len(remaining), ignored + replay.ignored)
-
-
-def count_existing_rows(nets: NetChanges, fetch: FetchRows) -> Longs:
-    """Return for each net change the number of the target's rows that have its key: 0 or 1, unless the table has duplicates."""
-    if not len(nets):
-        return np.zeros(0, np.int64)
-    existing = fetch(nets.keys(), True)
-    if not existing.num_rows:
-        return np.zeros(len(nets), np.int64)
-    both = [
-        join_arrays([ours, existing[name].combine_chunks().cast(ours.type)])
-        for ours, name in zip(nets.key, nets.table.key_names, strict=True)
-    ]
-    # Number the wanted and the stored keys together, then count the stored rows of each key.
-    codes, count = encode_keys(both)
-    ours, stored = codes[: len(nets)], codes[len(nets) :]
-    rows: Longs = np.bincount(stored, minlength=count)[ours]
-    return rows
-
-
-def make_empty_fetch(table: TargetTable) -> FetchRows:
-    """Return a fetch function for an empty target table: it finds no rows."""
-
-    def fetch(_: pa.Table, keys_alone: bool) -> pa.Table:
-        schema = table.schema
-        return (
-            pa.schema([schema.field(n) for n in table.key_names]) if keys_alone else schema
-        ).empty_table()
-
-    return fetch
-
-
-def join_net_changes(parts: list[NetChanges]) -> NetChanges:
-    """Concatenate net changes of one target table that have no key in common."""
-    parts = [part for part in parts if len(part)] or parts[:1]
-    if len(parts) == 1:
-        return parts[0]
-    return replace(
-        parts[0],
-        effect=np.concatenate([part.effect for part in parts]),
-        expected=np.concatenate([part.expected for part in parts]),
-        first=np.concatenate([part.first for part in parts]),
-        last=np.concatenate([part.last for part in parts]),
-        leading=np.concatenate([part.leading for part in parts]),
-        key=tuple(join_arrays([part.key[at] for part in parts]) for at in range(len(parts[0].key))),
-        values=tuple(_join(parts, at) for at in range(len(parts[0].values))),
-    )
-
-
-def _join(parts: list[NetChanges], at: int) -> StateColumn:
-    columns = [(part.values[at], len(part)) for part in parts]
-    column_type = parts[0].table.columns[at].type
-    if all(one.values is None for one, _ in columns):
-        return ABSENT
-    values = [
-        pa.nulls(rows, column_type) if one.values is None else one.values for one, rows in columns
-    ]
-    missing = np.concatenate([one.is_missing(rows) for one, rows in columns])
-    return StateColumn(join_arrays(values), missing if missing.any() else None)
-
-
-def build_complete_rows(nets: NetChanges) -> pa.Table:
-    """Build the complete rows of net changes, for targets that write rows: columns that were not logged are NULL."""
-    columns = [
-        pa.nulls(len(nets), column.type) if one.values is None else one.values
-        for column, one in zip(nets.table.columns, nets.values, strict=True)
-    ]
-    return pa.table(columns, schema=nets.table.schema)

@@ -1,4 +1,4 @@
-"""The journal between a broker and a trail: messages are stored on disk before they are acknowledged.
+"""Write the journal between a broker and a trail: messages are stored on disk before they are acknowledged.
 
 So a message is not lost even after the broker has deleted it. ``PREFIX.journal`` is a folder of
 numbered segment files. Each stored message gets a number, from 0. A segment is deleted once the
