@@ -542,6 +542,10 @@ def _pair(
 
     A part is an index for each record, and the list of distinct strings.
     """
+    # Usually all tables have one schema: then the numbers of the tables are those of the pairs.
+    if len(left[1]) == 1 or len(right[1]) == 1:
+        codes = left[0] if len(right[1]) == 1 else right[0]
+        return codes, [one + between + other for one in left[1] for other in right[1]]
     # Numbers each pair (a, b) as a * n + b, then renumbers the pairs that occur as 0, 1, 2, ...
     pairs = left[0] * len(right[1]) + right[0]
     used = np.flatnonzero(np.bincount(pairs, minlength=1))

@@ -95,7 +95,8 @@ class FieldValues:
         quotes = (options.quote or b"") + (options.quote_escaped or b"")
         if not (options.fielddelim + options.linedelim + quotes).isascii() or not len(messages):
             return
-        check_utf8(messages)
+        if not self.fields.is_ascii:
+            check_utf8(messages)
         self.checked = True
 
     def text(self, first: Longs, place: int) -> pa.Array:
