@@ -269,16 +269,27 @@ def test_strings_of_a_field_are_numbered_in_the_order_they_occur(strings: list[b
     data = np.frombuffer(b",".join(strings), np.uint8)
     ends = np.cumsum([len(text) + 1 for text in strings]) - 1
     starts = ends - [len(text) for text in strings]
-    codes, known = np.empty(len(strings), np.int64), np.empty(64, np.int64)
-    slots = np.full(kernels.SLOTS, -1)
+    # Two columns: every record has two fields, the text of its own and that of the next record.
+    rows = len(strings) - 1
+    codes, known = np.empty((2, rows), np.int64), np.empty((2, kernels.MOST_KNOWN), np.int64)
+    slots, counts = np.full(2 * kernels.SLOTS, -1), np.empty(2, np.int64)
 
-    places = starts.astype(np.int32), ends.astype(np.int32)
-    table = (slots, np.empty(kernels.SLOTS, np.uint64), slots.copy())
-    count = kernels.code_fields(data, *places, np.arange(len(strings)), 0, codes, known, *table)
+    spans = (starts.astype(np.int32), ends.astype(np.int32), np.zeros(len(strings), np.uint8))
+    done = kernels.code_fields(
+        kernels.FieldSpans(data, *spans),
+        np.arange(rows),
+        np.arange(2),
+        codes.ravel(),
+        known.ravel(),
+        counts,
+        kernels.TextSlots(slots, np.empty(len(slots), np.uint64), slots.copy(), slots.copy()),
+    )
 
-    different = list(dict.fromkeys(strings))
-    assert [strings[row] for row in known[:count]] == different
-    assert [different[code] for code in codes] == strings
+    assert done == 0
+    for column, own in enumerate((strings[:-1], strings[1:])):
+        different = list(dict.fromkeys(own))
+        assert [own[row] for row in known[column, : counts[column]]] == different
+        assert [different[code] for code in codes[column]] == own
 
 
 USUAL = (

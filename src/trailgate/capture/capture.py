@@ -365,7 +365,7 @@ class Capture:
         indicated, by_id = self.options.txind is not None, self.options.by_id
         raw = RawOperations.join(parts, indicated=indicated, by_id=by_id)
         # An unreadable message has an empty body, which is an error of some formats too.
-        bad = bad.where(~np.isin(bad.message, unreadable.message))
+        bad = bad.without_messages(unreadable.message)
         problems = Problems.join([unreadable, bad])
         if by_id:
             own = self.options.operation_ids
@@ -419,7 +419,7 @@ class Capture:
             problems=problems,
             state=after,
             notes=notes,
-            skipped=raw.skipped.where(~np.isin(raw.skipped.message, problems.message)),
+            skipped=raw.skipped.without_messages(problems.message),
         )
 
     def _shape(self, block: ChangeBlock) -> ChangeBlock:

@@ -89,7 +89,7 @@ class DelimitedFields:
     Record r has the fields bounds[r] to bounds[r + 1] - 1 and belongs to body ``body[r]``.
     ``flags`` states for each field whether it is quoted and contains escaped quotes
     (``kernels.QUOTED``, ``kernels.ESCAPES``). ``returned`` is the number of records after which a
-    carriage return was dropped.
+    carriage return was dropped. ``is_ascii`` is set if all bytes of the bodies are known to be ASCII.
     """
 
     starts: Offsets
@@ -98,6 +98,7 @@ class DelimitedFields:
     bounds: Longs
     body: Longs
     returned: int = 0
+    is_ascii: bool = False
 
     @property
     def first(self) -> Longs:
@@ -131,13 +132,13 @@ def index_fields(
         spans, flags = np.empty((2, room), np.int32), np.empty(room, np.uint8)
         records = np.empty((2, records_room), np.int64)
         written = kernels.FieldArrays(spans[0], spans[1], flags, records[0], records[1])
-        count, wrong = regular_fields.IRREGULAR, 0
+        count, wrong, high = regular_fields.IRREGULAR, 0, 1
         # The fast kernel gives up at the first byte that needs the general one, such as a quote within a field.
         # The general one then reads everything again.
         if regular is not None:
-            count, record_count = regular_fields.scan_regular(which, regular, written)
+            count, record_count, high = regular_fields.scan_regular(which, regular, written)
         if count == regular_fields.IRREGULAR:
-            regular = None
+            regular, high = None, 1
             count, record_count, wrong = kernels.scan(
                 which,
                 _tokens(dialect),
@@ -156,7 +157,7 @@ def index_fields(
     bounds, body = records[0, : record_count + 1], records[1, :record_count]
     fields = spans[0, :count], spans[1, :count], flags[:count], bounds, body
     returned = kernels.drop_returns(data, ends, *fields) if dialect.returns else 0
-    return DelimitedFields(*fields, returned)
+    return DelimitedFields(*fields, returned, is_ascii=not high)
 
 
 def _window(data: Octets) -> Octets:

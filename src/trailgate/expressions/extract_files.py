@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
@@ -487,7 +488,10 @@ def _word(name: str, words: Mapping[str, str]) -> Callable[[_Draft, ParameterSta
 
 def _tranlogoptions(draft: _Draft, statement: ParameterStatement) -> None:
     """Parse TRANLOGOPTIONS: each option is a word, with values up to the next option."""
-    if not statement.rest:
+    outside = _LOG_WORD.sub("", statement.rest).replace(",", "").strip()
+    if outside:
+        raise statement.error(f"{outside[0]} has no counterpart in the options of TRANLOGOPTIONS")
+    if not _LOG_WORD.search(statement.rest):
         raise statement.error("expected an option after TRANLOGOPTIONS")
     for word, values in _log_options(statement.rest):
         text = f"TRANLOGOPTIONS {' '.join((word, *values))}"
@@ -513,7 +517,7 @@ def _log_options(text: str) -> Iterator[tuple[str, list[str]]]:
     option_indexes = [
         at for at, word in enumerate(words) if not at or word.upper() in TRANSACTION_LOG
     ]
-    for begin, end in zip(option_indexes, [*option_indexes[1:], len(words)], strict=True):
+    for begin, end in pairwise([*option_indexes, len(words)]):
         yield words[begin], words[begin + 1 : end]
 
 

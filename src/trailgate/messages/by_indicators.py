@@ -74,7 +74,9 @@ def chain_by_indicators(
         opens, ends = followed.marks & BEGINS != 0, followed.marks & ENDS != 0
         opened = np.zeros(messages, bool)
         marks = find_units(raw.message, opens, ends, opened, unreadable, is_open=state.is_open)
-    return _check(raw, followed, letters, marks, bad, replace(state, id_length=length))
+    if state.id_length != length:
+        state = replace(state, id_length=length)
+    return _check(raw, followed, letters, marks, bad, state)
 
 
 def begin_rows(opens: Mask) -> Longs | None:
@@ -201,11 +203,14 @@ def _check_members(raw: RawOperations, tx_id: pa.Array, bad: ProblemCollector) -
 
 def _check_contiguous(raw: RawOperations, opens: Mask, bad: ProblemCollector) -> None:
     """Add a problem to each message in which a transaction id occurs again after a different one."""
+    # Without indicators each message is one transaction.
+    if raw.tx_ind is None or raw.tx_ids_generated is True:
+        return
     begun = np.flatnonzero(opens)
     own = raw.message[begun]
     # An id can only return after another one in a message that begins at least three transactions:
     # A, B, A. `own` is sorted, so such a message has the same number two places apart.
-    if raw.tx_ids_generated is True or not (own[2:] == own[:-2]).any():
+    if not (own[2:] == own[:-2]).any():
         return
     codes = np.asarray(pc.fill_null(raw.tx_id.take(begun).dictionary_encode().indices, -1))
     # Sorted by message, then by id; equal ids stay in their order. Two neighbours with the same id

@@ -84,17 +84,17 @@ def _keep_columns(image: Image, columns: tuple[int, ...]) -> Image:
 def _shape_updates(block: ChangeBlock, rules: CaptureRules) -> ChangeBlock:
     if not _has_befores(block):
         return block
-    changed = [
-        _changed_rows(before, after, len(block))
-        for before, after in zip(block.before, block.after, strict=True)
-    ]
+    kept = _rows_to_keep(block) if rules.compress_updates else None
     marked, moved = block.table.marked_keys, _key_moves(block)
     before = block.before
     if marked and not rules.update_befores:
         # A key update keeps the old key even if before values are not wanted.
         before = _mask_image(_keep_columns(before, marked), [moved] * len(before))
     types = np.where(moved, KEY_UPDATE, UPDATE).astype(np.uint8) if moved.any() else block.op_type
-    return _compress(block.with_columns(op_type=types, before=before), changed, rules)
+    after = block.after
+    if kept is not None:
+        before, after = _mask_image(before, kept), _mask_image(after, kept)
+    return block.with_columns(op_type=types, before=before, after=after)
 
 
 def _key_moves(block: ChangeBlock) -> Mask:
@@ -111,16 +111,16 @@ def _key_moves(block: ChangeBlock) -> Mask:
     return moved
 
 
-def _compress(block: ChangeBlock, changed: list[Mask], rules: CaptureRules) -> ChangeBlock:
-    """Remove unchanged columns other than the key from updates, unless NOCOMPRESSUPDATES is set."""
-    if not rules.compress_updates:
-        return block
+def _rows_to_keep(block: ChangeBlock) -> list[Mask | None]:
+    """Return for each column a mask of the updates that keep it, or None if all do.
+
+    Keys are kept in every update, other columns only in the updates that change them.
+    """
     keys = block.table.keys
-    # None keeps a key column in every row; other columns are kept only in rows in which they
-    # changed.
-    kept = [None if i in keys else mask for i, mask in enumerate(changed)]
-    before, after = _mask_image(block.before, kept), _mask_image(block.after, kept)
-    return block.with_columns(before=before, after=after)
+    return [
+        None if i in keys else _changed_rows(before, after, len(block))
+        for i, (before, after) in enumerate(zip(block.before, block.after, strict=True))
+    ]
 
 
 def _changed_rows(before: StateColumn, after: StateColumn, rows: int) -> Mask:

@@ -184,6 +184,8 @@ class MessageBatch:
 
     def slice(self, begin: int, end: int) -> MessageBatch:
         """Return the messages [begin, end) of the batch, without copying their bodies."""
+        if begin == 0 and end == len(self) and self.removed is None:
+            return self
         part = slice(begin, end)
         return replace(
             self,

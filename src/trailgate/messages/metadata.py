@@ -340,7 +340,8 @@ class MetadataValues:
             rows = np.flatnonzero(np.asarray(values.is_null()))
         elif source.kind in _READ and what in self._required_ids():
             # An empty text ends at the offset at which it begins.
-            rows = np.flatnonzero(np.diff(text_view(values)[0]) == 0)
+            offsets = text_view(values)[0]
+            rows = (offsets[1:] == offsets[:-1]).nonzero()[0]
         return rows
 
     def _required_ids(self) -> tuple[str, ...]:
@@ -423,11 +424,10 @@ class MetadataValues:
 
     def _received_times(self) -> Longs:
         """Return the time at which each record's message was received, or the time of the run if it is unknown."""
-        message, received = self.records.message, self.records.messages.received
+        received = self.records.messages.received
         if received is None:
-            return np.full(len(message), self.now, np.int64)
-        times: Longs = received[message]
-        return times
+            return np.full(len(self.records.message), self.now, np.int64)
+        return self.records.of_messages(received)
 
     def _shared_times(self, source: ValueSource) -> Longs | None:
         """Parse the distinct values of a time field that many records share, such as a commit time.
@@ -542,6 +542,10 @@ def _pair(
 
     A part is an index for each record, and the list of distinct strings.
     """
+    # Usually all tables have one schema: then the numbers of the tables are those of the pairs.
+    if len(left[1]) == 1 or len(right[1]) == 1:
+        codes = left[0] if len(right[1]) == 1 else right[0]
+        return codes, [one + between + other for one in left[1] for other in right[1]]
     # Numbers each pair (a, b) as a * n + b, then renumbers the pairs that occur as 0, 1, 2, ...
     pairs = left[0] * len(right[1]) + right[0]
     used = np.flatnonzero(np.bincount(pairs, minlength=1))

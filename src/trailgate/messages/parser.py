@@ -258,8 +258,8 @@ class MessageParser:
         options, records = self.options, sources.records
         messages, count = records.messages, len(kinds)
         position = format_positions(
-            messages.files[records.message] + self.first_file,
-            messages.offsets[records.message] + records.offset,
+            records.of_messages(messages.files) + self.first_file,
+            records.of_messages(messages.offsets) + records.offset,
         )
         seq_id = sources.text(options.seqid, position, "seqid")
         return ChangeBlock(

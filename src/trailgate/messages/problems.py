@@ -185,6 +185,12 @@ class Problems(Sequence[Problem]):
         """Return the problems of messages that a mask selects."""
         return self if kept.all() else self.take(np.flatnonzero(kept))
 
+    def without_messages(self, messages: Longs) -> Problems:
+        """Return the problems of all messages except these."""
+        if not len(self) or not len(messages):
+            return self
+        return self.where(~np.isin(self.message, messages))
+
     def moved(self, by: int) -> Problems:
         """Return the problems with `by` added to their message numbers, for a batch that follows others."""
         return replace(self, message=self.message + by)
@@ -192,7 +198,7 @@ class Problems(Sequence[Problem]):
     def last_of_each(self) -> Problems:
         """Return the last problem of each message, sorted by message."""
         count = len(self)
-        if (np.diff(self.message) > 0).all():
+        if not count or (np.diff(self.message) > 0).all():
             return self
         # unique returns the first index of each message; in reversed order that is its last problem.
         # Example: messages 4 4 7: reversed 7 4 4, rows = 1 0 for 4 and 7, so 3 - 1 - rows = 1 2.
@@ -256,6 +262,8 @@ class ProblemCollector:
     @property
     def messages(self) -> Longs:
         """The numbers of the bad messages, in order. -1 stands for the unit that was open before the batch."""
+        if not self._found:
+            return np.sort(self._known.message)
         found = np.fromiter(self._found, np.int64, len(self._found))
         return np.sort(np.append(self._known.message, found))
 

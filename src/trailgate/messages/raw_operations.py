@@ -142,9 +142,10 @@ def check_lengths(
             return int(width)
         lengths = np.asarray(ordered_lengths(raw.seq_id))
     else:
-        lengths = np.diff(text_view(raw.seq_id)[0])
+        offsets = text_view(raw.seq_id)[0]
+        lengths = offsets[1:] - offsets[:-1]
     length = int(lengths[0]) if length is None else length
-    for i in np.flatnonzero(lengths != length).tolist():
+    for i in (lengths != length).nonzero()[0].tolist():
         error = TransactionError(
             f"sequence id {raw.seq_id[i].as_py()} has {lengths[i]} characters, but those before have {length}",
             hint="seqid must have a fixed length, because ids are compared as text",

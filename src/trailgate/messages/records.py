@@ -143,6 +143,10 @@ class MessageRecords(ABC):
         """
         return None
 
+    def of_messages(self, values: Longs) -> Longs:
+        """Return for each record the value of its message. `values` has one value for each message."""
+        return values if is_one_each(self.message, len(values)) else values[self.message]
+
     @property
     def notes(self) -> frozenset[str]:
         """Warnings about records of this format, which a run reports once."""
@@ -209,9 +213,9 @@ class MessageRecords(ABC):
             own = [f"{describe(one)}, but the header alone has {least}" for one in known.tolist()]
             return self.errors(rows, pa.array(own, pa.string()).take(pa.array(which)), hint)
 
-        short = np.flatnonzero(sizes < least)
-        if len(short):
-            self.refuse(short, errors)
+        short = sizes < least
+        if short.any():
+            self.refuse(np.flatnonzero(short), errors)
 
     def number(self, row: int) -> int:
         """Return the number of one record within its message, counted from 1."""
@@ -225,11 +229,19 @@ class MessageRecords(ABC):
         return rows - first + 1
 
 
+def is_one_each(message: Longs, count: int) -> bool:
+    """Return whether each of `count` messages has exactly one record. `message` is the message of each record, in order."""
+    # Usual for delimited text. Arrays of messages are then arrays of records too, and are not copied.
+    return len(message) == count and bool((message == np.arange(count)).all())
+
+
 def messages_without_records(message: Longs, count: int) -> Longs:
     """Return the numbers of the messages without records: those below `count` not in `message`.
 
     `message` is the message of each record. Example: of 4 messages, 0 0 3 lacks 1 and 2.
     """
+    if is_one_each(message, count):
+        return np.zeros(0, np.int64)
     lacking = np.ones(count, bool)
     lacking[message] = False
     return np.flatnonzero(lacking)

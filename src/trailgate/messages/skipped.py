@@ -97,6 +97,12 @@ class SkippedMessages:
     def __len__(self) -> int:
         return len(self.message)
 
+    def without_messages(self, messages: Longs) -> SkippedMessages:
+        """Return the skipped messages except those with these numbers."""
+        if not len(self) or not len(messages):
+            return self
+        return self.where(~np.isin(self.message, messages))
+
     def where(self, mask: Mask) -> SkippedMessages:
         """Return the skipped messages that the mask selects."""
         if mask.all():

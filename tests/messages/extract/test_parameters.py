@@ -267,6 +267,9 @@ def test_an_excluded_table_is_not_wanted() -> None:
         (LEAST + "TABLE B;", "expected SCHEMA.TABLE", 3),
         (LEAST + "TABLE A..B;", "expected SCHEMA.TABLE", 3),
         (LEAST + "SETENV &", "expected a line after '&'", 3),
+        (LEAST + "TRANLOGOPTIONS (", "( has no counterpart", 3),
+        (LEAST + "TRANLOGOPTIONS EXCLUDEUSER 'gg", "' has no counterpart", 3),
+        (LEAST + "TRANLOGOPTIONS ,", "expected an option", 3),
     ],
 )
 def test_a_wrong_file_is_placed(text: str, says: str, line: int | None) -> None:

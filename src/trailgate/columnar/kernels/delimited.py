@@ -30,6 +30,7 @@ FIELD, LINE, QUOTE, ESCAPED_QUOTE, OTHERS = range(5)
 # What a byte begins. ``SEVERAL``: more bytes are needed to decide.
 NO_DELIMITER, FIELD_DELIMITER, LINE_DELIMITER, SEVERAL = range(4)
 SLOTS: Final = 256  # of a hash table of texts
+MOST_KNOWN: Final = 64  # distinct texts of a column of which each gets a code
 WINDOW: Final = 64  # bytes compared at once; the data must have at least as many
 UNQUOTED: Final = 0
 QUOTED: Final = 1  # flags of a field
@@ -595,60 +596,81 @@ def unescape(
             start += 1
 
 
-@kernel(writes=("codes", "known", "slots", "slot_words", "slot_sizes"))
+class TextSlots(NamedTuple):
+    """The hash tables of ``code_fields``: for each column ``SLOTS`` slots, one column after the other.
+
+    ``slots`` has the code of the text in each slot, or -1. ``words`` and ``sizes`` are a hash of the
+    text's first and last bytes, and its length, which suffice to tell most texts apart.
+    """
+
+    slots: Longs
+    words: Words
+    sizes: Longs
+    begins: Longs
+
+
+@kernel(writes=("codes", "known", "counts", "table"))
 def code_fields(
-    data: Octets,
-    starts: Offsets,
-    ends: Offsets,
+    fields: FieldSpans,
     first: Longs,
-    column: int,
+    columns: Longs,
     codes: Longs,
     known: Longs,
-    slots: Longs,
-    slot_words: Words,
-    slot_sizes: Longs,
+    counts: Longs,
+    table: TextSlots,
 ) -> int:
-    """Write a code for the text of one column of delimited text in each record: texts are numbered in order of appearance.
+    """Write codes for the texts of some columns of delimited text: the texts of a column are numbered in order of appearance.
 
-    The column's field in a record is first[row] + column. ``known[code]`` becomes the first row
-    with this text. ``slots`` is a hash table of ``SLOTS`` codes, all -1 at first, of which half or
-    more stay empty. ``slot_words`` and ``slot_sizes`` are the first eight bytes and the length of
-    each slot's text, which suffice to compare most texts. Returns the number of distinct texts,
-    ``FULL`` if ``known`` has no room for them, or ``OUTSIDE`` for a field that does not exist.
+    A column's field in a record is first[row] + column. The arrays contain one column after the other:
+    in ``codes`` one item for each record, in ``known`` ``MOST_KNOWN`` items, of which number ``code``
+    becomes the first row with this text. ``counts`` becomes the number of distinct texts of each
+    column, or ``FULL`` if there are more than ``MOST_KNOWN``: its codes are then not valid. All slots
+    of ``table`` are -1 at first, and three quarters of a column's stay empty. Returns ``OUTSIDE`` for
+    a field that does not exist or arrays that are too short, otherwise 0.
     """
     # Example: the fields I, U, I, D get the codes 0, 1, 0, 2 and known = 0, 1, 3. The third one finds its
     # code in the slot of its hash, or in one of the slots after it if other texts have the same hash.
-    count = 0
-    if min(len(slots), len(slot_words), len(slot_sizes)) < SLOTS or 2 * len(known) > SLOTS:
+    # All columns of a record are coded before the next record, since they are in the same cache lines.
+    data, starts, ends, _ = fields
+    slots, words, sizes, begins = table
+    rows, wide = len(first), len(columns)
+    if min(len(slots), len(words), len(sizes), len(begins)) < wide * SLOTS:
         return OUTSIDE
-    for row in range(len(first)):
-        field = first[row] + column
-        if field < 0 or field >= len(starts):
-            return OUTSIDE
-        begin = np.int64(starts[field])
-        size = ends[field] - begin
-        word = first_word(data, begin, size)
-        # Longer texts often begin alike, for example times, so their last bytes count too.
-        slot = chosen(word ^ load8(data, begin + size - 8) if size > 8 else word)
-        while slots[slot] >= 0 and (
-            slot_words[slot] != word
-            or slot_sizes[slot] != size
-            or (
-                size > 8
-                and not spans_equal(
-                    data, begin, np.int64(starts[first[known[slots[slot]]] + column]), size
-                )
-            )
-        ):
-            slot = (slot + 1) & (SLOTS - 1)
-        if slots[slot] < 0:
-            if count == len(known):
-                return FULL
-            known[count] = row
-            slots[slot], slot_words[slot], slot_sizes[slot] = count, word, size
-            count += 1
-        codes[row] = slots[slot]
-    return count
+    if len(counts) < wide or len(known) < wide * MOST_KNOWN or len(codes) < wide * rows:
+        return OUTSIDE
+    for number in range(wide):
+        counts[number] = 0
+    for row in range(rows):
+        for number in range(wide):
+            if counts[number] == FULL:
+                continue
+            field = first[row] + columns[number]
+            if field < 0 or field >= len(ends) or field >= len(starts):
+                return OUTSIDE
+            begin = np.int64(starts[field])
+            size = ends[field] - begin
+            word = first_word(data, begin, size)
+            if size > 8:
+                # Longer texts often begin alike, for example times, so their last bytes count too.
+                word ^= load8(data, begin + size - 8)
+            base = number * SLOTS
+            slot = base + chosen(word)
+            while slots[slot] >= 0 and (
+                words[slot] != word
+                or sizes[slot] != size
+                or (size > 8 and not spans_equal(data, begin, begins[slot], size))
+            ):
+                slot = base + ((slot + 1) & (SLOTS - 1))
+            if slots[slot] < 0:
+                code = counts[number]
+                if code == MOST_KNOWN:
+                    counts[number] = FULL
+                    continue
+                known[number * MOST_KNOWN + code] = row
+                slots[slot], words[slot], sizes[slot], begins[slot] = code, word, size, begin
+                counts[number] = code + 1
+            codes[number * rows + row] = slots[slot]
+    return 0
 
 
 @inner

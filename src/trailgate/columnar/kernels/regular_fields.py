@@ -29,7 +29,7 @@ from trailgate.columnar.kernels.delimited import (
     DelimitedBodies,
     FieldArrays,
 )
-from trailgate.columnar.kernels.words import first_mark, marks64
+from trailgate.columnar.kernels.words import first_mark, high_marks64, marks64
 
 IRREGULAR: Final = -3  # the text is for ``delimited.scan``
 ONE: Final = np.uint64(1)
@@ -54,10 +54,10 @@ class RegularDialect(NamedTuple):
 @kernel(writes=("into",))
 def scan_regular(
     bodies: DelimitedBodies, dialect: RegularDialect, into: FieldArrays
-) -> tuple[int, int]:
+) -> tuple[int, int, int]:
     """Write the fields of the bodies, as ``delimited.scan`` does, for regular text. Return the number of fields and of records.
 
-    Instead of the number of fields, returns ``FULL`` if the arrays are too short, ``OUTSIDE``
+    The third result is 0 if all bytes of the bodies are ASCII. Instead of the number of fields, returns ``FULL`` if the arrays are too short, ``OUTSIDE``
     if a body is not within the data, or ``IRREGULAR`` for text that this loop cannot scan.
     """
     # Example: the text a,"b,c"\n with the first byte at bit 0 (bits are written from left to right):
@@ -71,7 +71,7 @@ def scan_regular(
     field, line, line_end, quote, escape = dialect
     starts, ends, flags, first, body = into
     # Unsigned counters save numba's test whether an index counts from the end.
-    fields = records = np.uint64(0)
+    fields = records = high = np.uint64(0)
     last = 0
     # A window adds at most 64 fields, so another one fits as long as no more than ``room`` are used.
     room, records_room = len(starts) - WINDOW - 2, len(first) - WINDOW - 2
@@ -79,11 +79,11 @@ def scan_regular(
     line_size = 2 if line_end >= 0 else 1
     long = np.uint64(line_size)
     if len(data) < max(size, WINDOW):
-        return OUTSIDE, 0
+        return OUTSIDE, 0, 0
     for number in range(len(body_starts)):
         at, end = body_starts[number], body_ends[number]
         if at < last or end < at or end > size:
-            return OUTSIDE, 0
+            return OUTSIDE, 0, 0
         last = end
         begin = fields
         # Carried over from the previous window into the lowest bits: a field begins here; the last byte
@@ -93,8 +93,10 @@ def scan_regular(
         escaped = False  # the current field has an escaped quote
         for base in range(at, end, WINDOW):
             if np.int64(fields) > room or np.int64(records) > records_room:
-                return FULL, 0
+                return FULL, 0, 0
             within = first_bits(end - base)
+            beyond = max(0, base + WINDOW - len(data))
+            high |= (high_marks64(data, base - beyond) >> np.uint64(beyond)) & within
             lines = marks_from(data, base, line) & within
             if line_size == 2:
                 ended = marks_from(data, base, line_end) & within
@@ -124,7 +126,7 @@ def scan_regular(
                 # be the second one of a doubled quote.
                 misplaced = opening & ~(begins | others << ONE | lines << long | escapes)
                 if (misplaced | after & ~(delimiters | escapes)) & within:
-                    return IRREGULAR, 0
+                    return IRREGULAR, 0, 0
                 begins = others >> LAST | lines >> np.uint64(WINDOW - line_size)
                 closed = closing >> LAST
             while delimiters:
@@ -149,7 +151,7 @@ def scan_regular(
                 delimiters &= delimiters - ONE
             escaped = escaped or escapes != 0
         if inside:
-            return IRREGULAR, 0
+            return IRREGULAR, 0, 0
         if at < end or fields > begin:
             flag = UNQUOTED
             if quoted and at < end and data[at] == quote:
@@ -159,7 +161,7 @@ def scan_regular(
             first[records], body[records] = begin, number
             records += ONE
     first[records] = fields
-    return np.int64(fields), np.int64(records)
+    return np.int64(fields), np.int64(records), np.int64(high != 0)
 
 
 @inner

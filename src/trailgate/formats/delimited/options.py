@@ -19,6 +19,7 @@ from trailgate.messages.properties import (
     parse_names,
     read_metadata,
 )
+from trailgate.messages.property_rows import SourceKind
 from trailgate.model.tables import Definitions, Table
 
 _DATE_FORMAT: Final = "delim.dateformat"
@@ -48,6 +49,14 @@ class DelimitedOptions(MetadataOptions):
     table_date_formats: Lookup[str, DateFormat]
     column_date_formats: Lookup[tuple[str, str], DateFormat]
     userdefs: tuple[Table, ...] = ()
+
+    @property
+    def repeated_fields(self) -> tuple[int, ...]:
+        """The positions of the header fields of which many records have the same value: type, table, indicator and time."""
+        tables = (self.schemaandtable, self.schema, *self.table)
+        sources = (self.optype, self.txind, *tables, self.timestamp)
+        names = (one.name for one in sources if one and one.kind is SourceKind.FIELD)
+        return tuple(map(self.header.index, names))
 
 
 def delimited_options(properties: Properties) -> DelimitedOptions:

@@ -14,7 +14,7 @@ quotes and with escapes decoded. NULL and empty text stay distinct.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, Final
@@ -35,7 +35,7 @@ from trailgate.columnar.delimited import (
 from trailgate.columnar.gather import NO_NULLS, build_binary_column, check_text, gather
 from trailgate.columnar.kernels import delimited as kernels
 from trailgate.columnar.kernels.words import SPARE
-from trailgate.columnar.rows import FEW, encode_distinct, octets
+from trailgate.columnar.rows import encode_distinct, octets
 from trailgate.columnar.temporal import DateFormat
 from trailgate.errors import DecodeError, TrailgateError, Where, count_noun
 from trailgate.formats.delimited.options import DelimitedOptions
@@ -45,7 +45,13 @@ from trailgate.messages.error_columns import ErrorColumns
 from trailgate.messages.messages import MessageBatch
 from trailgate.messages.parser import MessageFormat
 from trailgate.messages.problems import MessageErrors
-from trailgate.messages.records import RETURNS, BadMessagesError, MessageRecordGroup, MessageRecords
+from trailgate.messages.records import (
+    RETURNS,
+    BadMessagesError,
+    MessageRecordGroup,
+    MessageRecords,
+    is_one_each,
+)
 from trailgate.model.changes import ABSENT, TRUNCATE, Image, StateColumn
 from trailgate.model.tables import Column, Table
 from trailgate.model.values import Convert, parser_for
@@ -63,6 +69,13 @@ class FieldValues:
     def __init__(self, data: Octets, fields: DelimitedFields, options: DelimitedOptions) -> None:
         self.data, self.fields, self.options = data, fields, options
         self.checked = False
+        quote = options.quote or b""
+        # Without an escaped form, a quote inside a quoted value is doubled.
+        escaped = options.quote_escaped or quote * 2
+        self._coded: dict[int, tuple[Longs, Longs | None]] = {}
+        self._texts = kernels.FieldTexts(
+            octets(quote), octets(escaped), octets(options.nullindicator or b"")
+        )
         self._replacements = [
             (escaped, plain)
             for escaped, plain in (
@@ -82,7 +95,8 @@ class FieldValues:
         quotes = (options.quote or b"") + (options.quote_escaped or b"")
         if not (options.fielddelim + options.linedelim + quotes).isascii() or not len(messages):
             return
-        check_utf8(messages)
+        if not self.fields.is_ascii:
+            check_utf8(messages)
         self.checked = True
 
     def text(self, first: Longs, place: int) -> pa.Array:
@@ -99,7 +113,7 @@ class FieldValues:
         `place` is the field's position in the record. Returns an index for each record, and the
         distinct strings.
         """
-        codes, known = self.spans(first, place, 1)
+        codes, known = self.coded(first, place)
         if known is None:
             return encode_distinct(self.text(first, place))
         strings = self.text(first[known], place).to_pylist()
@@ -109,6 +123,16 @@ class FieldValues:
             codes = np.array([numbers[text] for text in strings])[codes]
         return codes, list(numbers)
 
+    def coded(self, first: Longs, place: int) -> tuple[Longs, Longs | None]:
+        """Give each distinct byte string of a header field of all delimited records a number; see `spans`.
+
+        Header fields that repeat are read together the first time, since they lie beside each other.
+        """
+        if place not in self._coded:
+            places = [*dict.fromkeys((place, *self.options.repeated_fields))]
+            self._coded |= zip(places, self._code(first, places, 1), strict=True)
+        return self._coded[place]
+
     def spans(self, first: Longs, place: int, count: int) -> tuple[Longs, Longs | None]:
         """Give each distinct byte string of `count` adjacent fields in delimited records a number.
 
@@ -116,15 +140,31 @@ class FieldValues:
         has it. If there are too many distinct byte strings, the rows are None and the numbers are
         not valid.
         """
-        codes, known = np.empty(len(first), np.int64), np.empty(FEW, np.int64)
-        slots = np.full(kernels.SLOTS, -1)
-        table = (slots, np.empty(kernels.SLOTS, np.uint64), np.empty(kernels.SLOTS, np.int64))
+        return next(self._code(first, [place], count))
+
+    def _code(
+        self, first: Longs, places: list[int], count: int
+    ) -> Iterator[tuple[Longs, Longs | None]]:
+        wide = len(places)
+        codes = np.empty((wide, len(first)), np.int64)
+        known = np.empty((wide, kernels.MOST_KNOWN), np.int64)
+        counts = np.empty(wide, np.int64)
+        slots = np.empty((4, wide * kernels.SLOTS), np.int64)
+        slots[0] = -1
         # Shifted by count - 1, ends[i] is the end of the last of the `count` fields that begin with field i.
         starts, ends = self.fields.starts, self.fields.ends[count - 1 :]
-        found = kernels.code_fields(
-            self.data, starts[: len(ends)], ends, first, place, codes, known, *table
+        done = kernels.code_fields(
+            kernels.FieldSpans(self.data, starts, ends, self.fields.flags),
+            first,
+            np.array(places, np.int64),
+            codes.ravel(),
+            known.ravel(),
+            counts,
+            kernels.TextSlots(slots[0], slots[1].view(np.uint64), slots[2], slots[3]),
         )
-        return codes, None if found < 0 else known[:found]
+        assert done == 0, "the caller counts the fields of its records"
+        for number, size in enumerate(counts.tolist()):
+            yield codes[number], None if size < 0 else known[number, :size]
 
     def columns(
         self, first: Longs, places: Sequence[int], *, nullable: bool = True
@@ -135,18 +175,12 @@ class FieldValues:
         field becomes null. Raises DecodeError, with the row in `where.record` and the field
         position in `where.column`, if a value is not UTF-8.
         """
-        fields, options, rows = self.fields, self.options, len(first)
-        quote = options.quote or b""
-        # Without an escaped form, a quote inside a quoted value is doubled.
-        escaped = options.quote_escaped or quote * 2
+        fields, texts, rows = self.fields, self._texts, len(first)
         offsets = np.empty((len(places), rows + 1), np.int32)
         begins = np.empty(len(places) * rows, np.int32)
         nulls = np.zeros((len(places) if nullable else 0, rows), np.bool_)
         seen = np.zeros(len(places), np.uint8)
         numbers = np.array(places, np.int64)
-        texts = kernels.FieldTexts(
-            octets(quote), octets(escaped), octets(options.nullindicator or b"")
-        )
         count = kernels.measure_fields(
             kernels.FieldSpans(self.data, fields.starts, fields.ends, fields.flags),
             first,
@@ -155,17 +189,18 @@ class FieldValues:
             kernels.MeasuredFields(offsets.ravel(), begins, nulls.ravel(), seen),
         )
         assert count >= 0, "the caller counts the fields of its records"
-        # All columns share one output buffer: column c has `sizes[c]` bytes from `bases[c]` on.
-        # SPARE bytes follow each, because the copy kernel writes whole words.
-        sizes = offsets[:, -1].astype(np.int64) + SPARE
-        bases = np.cumsum(sizes) - sizes
-        out = np.empty(int(sizes.sum()), np.uint8)
+        # All columns share one output buffer: column c has the bytes from `bases[c]` to `ends[c]`, the last
+        # SPARE of which are free, because the copy kernel writes whole words.
+        ends = (offsets[:, -1].astype(np.int64) + SPARE).cumsum()
+        bases = np.zeros_like(ends)
+        bases[1:] = ends[:-1]
+        out = np.empty(int(ends[-1]) if len(ends) else 0, np.uint8)
         which = (first, numbers, texts.quote, texts.escaped)
         kernels.copy_fields(self.data, fields.ends, *which, offsets.ravel(), begins, bases, out)
         columns = []
-        for number, (base, size) in enumerate(zip(bases.tolist(), sizes.tolist(), strict=True)):
+        for number, (base, end) in enumerate(zip(bases.tolist(), ends.tolist(), strict=True)):
             mask = nulls[number] if count else NO_NULLS
-            values = build_binary_column(offsets[number], out[base : base + size], mask, text=True)
+            values = build_binary_column(offsets[number], out[base:end], mask, text=True)
             if not self.checked:
                 values = self._text(values, places[number])
             columns.append(self._plain(values, first, places[number], int(seen[number])))
@@ -286,7 +321,7 @@ class DelimitedRecords(MessageRecords):
         Returns None if there are too many distinct values.
         """
         place = self.values.options.header.index(name)
-        codes, known = self.values.spans(self.fields.first, place, 1)
+        codes, known = self.values.coded(self.fields.first, place)
         return None if known is None else (self.values.text(self.fields.first[known], place), codes)
 
     @property
@@ -569,7 +604,10 @@ class DelimitedFormat(MessageFormat[DelimitedRecords]):
         owner = fields.body
         values = self._values(data, fields, self.options)
         values.check_text(messages)
-        offset = fields.starts[fields.first] - messages.starts[owner]
+        begins = messages.starts
+        if not is_one_each(owner, len(messages)):
+            begins = begins[owner]
+        offset = fields.starts[fields.first] - begins
         records = DelimitedRecords(messages, owner, offset, fields, values)
         hint = "Is the field delimiter right? Is the record cut off, or an empty line?"
         describe = partial(count_noun, name="field")
