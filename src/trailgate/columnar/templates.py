@@ -16,11 +16,10 @@ from typing import Final, NamedTuple, Self
 import numpy as np
 import pyarrow as pa
 
-from trailgate.arrays import Longs, Mask, Octets
+from trailgate.arrays import Longs, Mask, Octets, octets
 from trailgate.columnar.kernels import templates as kernels
 from trailgate.columnar.kernels.gather import MAX_INT32
 from trailgate.columnar.kernels.words import SPARE
-from trailgate.columnar.rows import octets
 from trailgate.errors import EncodeError, Where
 
 SPECIAL: Final = 5  # special bytes in addition to controls: the kernel compares five at once

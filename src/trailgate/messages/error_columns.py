@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 from trailgate import errors as every_error
 from trailgate.arrays import Longs, Mask, Octets
 from trailgate.columnar.gather import gather
-from trailgate.columnar.rows import text_view
+from trailgate.columnar.strings import text_view
 from trailgate.columnar.templates import PieceForm, RowPiece, write_texts
 from trailgate.errors import NUMBERED, SHOWN, DecodeError, TrailgateError, Where, mask_logins
 from trailgate.messages import kernels

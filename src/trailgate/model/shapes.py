@@ -17,6 +17,7 @@ from typing import Final, NamedTuple, Self
 import numpy as np
 import pyarrow as pa
 
+from trailgate.columnar.strings import codes_to_letters
 from trailgate.errors import DecodeError, DefinitionError, OptionError, Where, did_you_mean
 from trailgate.model.changes import (
     ABSENT,
@@ -26,14 +27,9 @@ from trailgate.model.changes import (
     ChangeBatch,
     ChangeBlock,
     Image,
-)
-from trailgate.model.operations_table import (
-    codes_to_letters,
-    commit_times,
-    merge_in_order,
     select_images,
-    to_operations,
 )
+from trailgate.model.operations_table import commit_times, merge_in_order, to_operations
 from trailgate.model.positions import short_position
 from trailgate.model.tables import TABLES, Column, Table, describe_type
 from trailgate.model.types import TypeFamily

@@ -15,7 +15,7 @@ from typing import Final
 import pyarrow as pa
 
 from trailgate.errors import DefinitionError, did_you_mean
-from trailgate.model.table_patterns import normalize_table_name
+from trailgate.model.table_names import normalize_table_name
 from trailgate.model.types import (
     BINARY_SUB_TYPE,
     NUMBER_SUB_TYPES,

@@ -25,10 +25,14 @@ import numpy as np
 
 from trailgate.arrays import Longs, Mask, Octets
 from trailgate.model import kernels
-from trailgate.model.changes import BEGIN, END, LETTERS, WHOLE, ChangeBatch, ChangeBlock
+from trailgate.model.changes import BEGIN, END, MIDDLE, WHOLE, ChangeBatch, ChangeBlock
 from trailgate.model.kernels import ABANDONED, APART, BEGINS, BEGUN, CONTINUED, ENDED, ENDS
 
 BEFORE: Final = 0  # number of the transaction that is open before the rows
+# The indicators of an operation in the middle of its transaction, of its last and its first operation, and of
+# the only one: index 2 * first + last.
+LETTERS: Final = np.array([MIDDLE, END, BEGIN, WHOLE], np.uint8)
+LETTERS.setflags(write=False)
 _MARKS_OF: Final = np.zeros(256, np.uint8)
 _MARKS_OF[[BEGIN, WHOLE]] |= BEGINS
 _MARKS_OF[[END, WHOLE]] |= ENDS
@@ -112,6 +116,11 @@ def follow(marks: Octets, *, is_open: bool = False) -> FollowedTransactions:
         flags=flags[: last + 1],
         is_open=bool(is_open),
     )
+
+
+def transaction_indicators(first: Mask, last: Mask) -> Octets:
+    """Return the transaction indicators of operations from masks of each transaction's first and last operation."""
+    return LETTERS[first.astype(np.uint8) * 2 + last]
 
 
 def indicator_marks(indicators: Octets) -> Octets:

@@ -20,7 +20,7 @@ from trailgate.columnar.compiling import CheckedKernel, native
 from trailgate.columnar.compiling.choice import Loops, forced_loops
 from trailgate.columnar.compiling.contracts import ArrayContract
 from trailgate.columnar.compiling.parts import fingerprint
-from trailgate.columnar.kernels.gather import measure
+from trailgate.columnar.kernels.gather import measure_values
 
 SOURCE = Path(__file__).parents[3] / "src"
 BUILT: Any = native.extension()
@@ -118,7 +118,7 @@ def test_each_argument_that_breaks_the_contract_is_refused_before_a_loop_runs() 
 
 @built
 def test_numbers_of_numpy_and_both_names_of_int64_are_taken() -> None:
-    kernel = CheckedKernel(measure.function, measure.writes)
+    kernel = CheckedKernel(measure_values.function, measure_values.writes)
     if kernel.native is None:
         pytest.skip("the loops are older than the sources, or another way is forced")
     arguments: list[Any] = [
@@ -184,17 +184,17 @@ def test_a_loop_of_other_code_is_not_used(monkeypatch: pytest.MonkeyPatch) -> No
         found: tuple[str, str] | None = None
 
         def find(self, name: str) -> Any:
-            assert name == name_of(measure)
+            assert name == name_of(measure_values)
             return self.found
 
     loops = Loops()
     monkeypatch.setattr(native, "extension", lambda: loops)
     found: list[Any] = []
-    for built_from in ("other", fingerprint(measure.function), ""):
+    for built_from in ("other", fingerprint(measure_values.function), ""):
         loops.found = (built_from, "the loop")
-        found.append(native.native_loop(measure.function))
+        found.append(native.native_loop(measure_values.function))
     loops.found = None
-    found.append(native.native_loop(measure.function))
+    found.append(native.native_loop(measure_values.function))
 
     assert found == [None, "the loop", "the loop", None]
 

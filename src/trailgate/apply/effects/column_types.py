@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from trailgate.apply.effects.tables import TargetTable
 from trailgate.errors import OptionError, did_you_mean
-from trailgate.model.table_patterns import TablePatterns, describe_no_match
+from trailgate.model.table_names import TablePatterns, describe_no_match
 
 EXAMPLE: Final = "For example, GG.ORDERS.PRICE=decimal(18,2)"
 # The names of types in --column, beside decimal(p,s).

@@ -16,9 +16,9 @@ import pyarrow.compute as pc
 
 from trailgate.apply.effects.exact_casts import cast_exactly
 from trailgate.apply.effects.stored_types import DatabaseColumnType, check_stored_values
-from trailgate.columnar.digits import from_hex
+from trailgate.columnar.hex_digits import from_hex
 from trailgate.errors import DecodeError, DefinitionError, Where
-from trailgate.model.table_patterns import NAME_PART, unquote
+from trailgate.model.table_names import NAME_PART, unquote
 from trailgate.model.tables import Column, Table
 from trailgate.model.types import TypeFamily
 from trailgate.model.values import typed_for

@@ -54,7 +54,7 @@ from trailgate.apply.targets.target import (
     ValuesRefusedError,
     build_concurrent_run_error,
 )
-from trailgate.columnar.digits import to_hex
+from trailgate.columnar.hex_digits import to_hex
 from trailgate.errors import (
     ApplyError,
     DefinitionError,

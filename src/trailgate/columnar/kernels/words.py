@@ -199,22 +199,6 @@ def copy_value(data: Octets, start: int, size: int, out: Octets, at: int) -> Non
 
 
 @inner
-def spans_equal(data: Octets, one: int, other: int, size: int) -> bool:
-    """Return whether two spans of the data have the same bytes."""
-    if size < 8:
-        for at in range(size):
-            if data[one + at] != data[other + at]:
-                return False
-        return True
-    # Example: 21 bytes are compared as bytes 0 to 7, 8 to 15, and then as the last eight, 13 to 20.
-    for at in range(0, size - 8, 8):
-        if load8(data, one + at) != load8(data, other + at):
-            return False
-    last = size - 8
-    return bool(load8(data, one + last) == load8(data, other + last))
-
-
-@inner
 def high_bits(data: Octets, size: int) -> int:
     """Return the bitwise OR of the first ``size`` bytes: below 128 if all are ASCII."""
     every = np.uint8(0)
@@ -248,3 +232,68 @@ def copy_bytes(body: Octets, at: int, data: Octets, start: int, size: int) -> No
     mask = (np.uint64(1) << np.uint64((size & 7) << 3)) - np.uint64(1)
     at += full_words
     store8(body, at, load8(data, start + full_words) & mask | load8(body, at) & ~mask)
+
+
+@inner
+def first_bits(count: int) -> np.uint64:
+    """Return a word with the lowest ``count`` bits set, or all of them for 64 and more."""
+    if count >= 64:
+        return ~np.uint64(0)
+    return (np.uint64(1) << np.uint64(count)) - np.uint64(1)
+
+
+@inner
+def marks_from(data: Octets, base: int, byte: int) -> np.uint64:
+    """Return a bit for each of the 64 bytes from ``base`` on that equals ``byte``. The data have at least 64 bytes."""
+    beyond = max(0, base + 64 - len(data))
+    return marks64(data, base - beyond, np.uint8(byte)) >> np.uint64(beyond)
+
+
+@inner
+def parity_of_lower(bits: np.uint64) -> np.uint64:
+    """Return the prefix XOR of the bits: a bit is set if an odd number of bits at or below it are set.
+
+    For example 0b0100_0100 becomes 0b0011_1100: the bytes from an opening quote up to its closing
+    quote.
+    """
+    for shift in (1, 2, 4, 8, 16, 32):
+        bits ^= bits << np.uint64(shift)
+    return bits
+
+
+@inner
+def marks_of_any(data: Octets, base: int, wanted: Octets) -> np.uint64:
+    """Return a bit for each of the 64 bytes from ``base`` on that is in ``wanted``. The data have at least 64 bytes."""
+    # Near the end of the data, compare its last 64 bytes and shift out those before ``base``.
+    beyond = max(0, base + 64 - len(data))
+    start = base - beyond
+    result = marks64(data, start, wanted[0]) | marks64(data, start, wanted[len(wanted) - 1])
+    for which in range(1, len(wanted) - 1):
+        result |= marks64(data, start, wanted[which])
+    return result >> np.uint64(beyond)
+
+
+@inner
+def padded_word(data: Octets, begin: int, size: int) -> np.uint64:
+    """Return the first eight bytes of a field's text, padded with zeros, to hash and compare it."""
+    if begin + 8 <= len(data):
+        word = load8(data, begin)
+        if size < 8:
+            # Example: for size 3 the mask is 0xFFFFFF, which keeps the three lowest bytes.
+            word &= (np.uint64(1) << np.uint64(8 * size)) - np.uint64(1)
+        return word
+    word = np.uint64(0)
+    for at in range(min(size, 8)):
+        word |= np.uint64(data[begin + at]) << np.uint64(8 * at)
+    return word
+
+
+@inner
+def copy_within(data: Octets, start: int, size: int, out: Octets, at: int, limit: int) -> None:
+    """Copy ``size`` bytes that are followed by 32 more. May write more, but not beyond ``limit``."""
+    if at + size + SPARE <= limit:
+        for done in range(0, size, 32):
+            move32(out, at + done, data, start + done)
+    else:
+        for done in range(size):
+            out[at + done] = data[start + done]

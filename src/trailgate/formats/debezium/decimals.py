@@ -18,9 +18,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import Octets
-from trailgate.columnar.digits import to_hex
+from trailgate.columnar.hex_digits import to_hex
 from trailgate.columnar.numbers import format_integers, parse_integers
-from trailgate.columnar.rows import convert_valid_rows, matrix_to_strings, row_error, text_view
+from trailgate.columnar.rows import convert_valid_rows, row_error
+from trailgate.columnar.strings import matrix_to_strings, text_view
 from trailgate.formats.json.base64_text import from_base64
 from trailgate.formats.json.images import JsonValues
 from trailgate.formats.json.object_kernels import NO_NODE

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask
-from trailgate.columnar.digits import from_hex
+from trailgate.columnar.hex_digits import from_hex
 from trailgate.columnar.templates import MeasuredRows
 from trailgate.columnar.temporal import ISO_T, replace_time_marks
 from trailgate.formats.debezium.options import ERROR, PLACEHOLDER, DebeziumPublishOptions
@@ -54,7 +54,7 @@ from trailgate.model.changes import (
     Image,
     StateColumn,
 )
-from trailgate.model.table_patterns import split_table_name, unquote
+from trailgate.model.table_names import split_table_name, unquote
 from trailgate.model.tables import TABLES, Column, Table
 from trailgate.model.transactions import mask_begins, mask_ends
 from trailgate.model.types import TypeFamily

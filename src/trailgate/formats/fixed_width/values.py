@@ -17,15 +17,17 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trailgate.arrays import Longs, Octets
+from trailgate.arrays import Longs, Octets, octets
 from trailgate.cobol.copybook.layouts import CopybookField, SignPosition, Usage
 from trailgate.cobol.records.framing import FrameKind, Framing, RunFrames, find_frames_in_runs
 from trailgate.cobol.values.codec import BlankPolicy, DecodedColumn, Explain, ValueOptions
 from trailgate.cobol.values.codecs import decoder, explainer
 from trailgate.cobol.values.text import page_for_errors
-from trailgate.columnar.code_pages import CodePage, strings
+from trailgate.columnar.code_pages import CodePage
+from trailgate.columnar.gather import gather_matrix
 from trailgate.columnar.numbers import format_integers
-from trailgate.columnar.rows import find_failing_row, octets, row_error, rows_at
+from trailgate.columnar.rows import find_failing_row, row_error
+from trailgate.columnar.strings import strings_from_lengths
 from trailgate.columnar.temporal import DateFormat, compile_format
 from trailgate.formats.fixed_width.layouts import ColumnSlot
 from trailgate.messages.encoding_checks import check_utf8
@@ -77,7 +79,7 @@ class MessageUnits:
     def rows(self, starts: Longs, width: int) -> UnitMatrix:
         """Return a matrix with `width` units of fixed-width data from each start."""
         if self.first_bytes is None:
-            return rows_at(self.data, starts, width)
+            return gather_matrix(self.data, starts, width)
         taken: UnitMatrix = self.units[starts[:, None] + np.arange(width)]
         return taken
 
@@ -202,7 +204,7 @@ def _characters(units: UnitMatrix, trim: Callable[..., pa.Array]) -> pa.Array:
     # 4.
     sizes = 1 + (units > 0x7F).astype(np.int64) + (units > 0x7FF) + (units > 0xFFFF)
     text = units.astype("<u4").tobytes().decode("utf-32-le").encode()
-    return trim(strings(text, sizes.sum(axis=1)), " ")
+    return trim(strings_from_lengths(text, sizes.sum(axis=1)), " ")
 
 
 def _or_blank(column: Column, options: ValueOptions, form: DateFormat | None = None) -> Convert:

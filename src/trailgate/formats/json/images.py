@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from trailgate.arrays import Longs, Mask, Octets, Offsets
-from trailgate.columnar.digits import to_hex
+from trailgate.columnar.hex_digits import to_hex
 from trailgate.columnar.rows import row_error
 from trailgate.errors import DecodeError, did_you_mean
 from trailgate.formats.json.base64_text import from_base64

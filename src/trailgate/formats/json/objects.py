@@ -17,7 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask
-from trailgate.columnar.rows import group_rows, text_view
+from trailgate.columnar.rows import group_rows
+from trailgate.columnar.strings import text_view
 from trailgate.columnar.templates import (
     JSON_ESCAPES,
     MeasuredRows,

@@ -10,7 +10,8 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from trailgate.columnar.digits import from_hex
+from trailgate.columnar.hex_digits import from_hex
+from trailgate.columnar.strings import codes_to_letters
 from trailgate.columnar.templates import MeasuredRows
 from trailgate.columnar.temporal import ISO_T, format_times
 from trailgate.errors import EncodeError
@@ -44,7 +45,6 @@ from trailgate.model.changes import (
     ChangeBlock,
     has_any_column,
 )
-from trailgate.model.operations_table import codes_to_letters
 from trailgate.model.tables import TABLES, Column, Table
 from trailgate.model.types import TypeFamily
 

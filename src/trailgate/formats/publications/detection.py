@@ -18,8 +18,7 @@ from typing import Final
 
 import numpy as np
 
-from trailgate.arrays import Longs, Mask, Octets, byte_table
-from trailgate.columnar.rows import octets
+from trailgate.arrays import Longs, Mask, Octets, byte_table, octets
 from trailgate.errors import DecodeError, TrailgateError, Where
 from trailgate.messages.encoding_checks import encoding_error
 from trailgate.messages.error_columns import ErrorColumns

@@ -21,9 +21,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trailgate.arrays import Longs, Mask, Octets
+from trailgate.arrays import Longs, Mask, Octets, octets
 from trailgate.columnar.code_pages import CodePage, code_page
-from trailgate.columnar.rows import octets
 from trailgate.errors import DecodeError, OptionError, TrailgateError, Where, did_you_mean
 from trailgate.formats.publications.detection import without_headers
 from trailgate.formats.publications.xml_kernels import booleans

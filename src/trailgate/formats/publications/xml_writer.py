@@ -61,7 +61,7 @@ from trailgate.model.changes import (
     ChangeBlock,
     StateColumn,
 )
-from trailgate.model.table_patterns import split_owner
+from trailgate.model.table_names import split_owner
 from trailgate.model.tables import TABLES, Column, Table
 from trailgate.model.transactions import find_begin_rows, mask_begins, mask_ends
 from trailgate.model.types import TypeFamily

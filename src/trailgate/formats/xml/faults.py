@@ -14,9 +14,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trailgate.arrays import Longs, Mask, Octets
+from trailgate.arrays import Longs, Mask, Octets, octets
 from trailgate.columnar.gather import gather
-from trailgate.columnar.rows import octets
 from trailgate.columnar.templates import PieceForm, RowPiece, write_texts
 from trailgate.formats.xml.documents import (
     SHOWN_AROUND,

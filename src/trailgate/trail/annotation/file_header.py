@@ -10,7 +10,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
-from trailgate.columnar.rows import octets
+from trailgate.arrays import octets
 from trailgate.errors import TrailgateError
 from trailgate.trail.annotation.elements import (
     ByteArea,

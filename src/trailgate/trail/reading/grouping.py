@@ -18,7 +18,7 @@ import numpy as np
 
 from trailgate.arrays import Longs, Mask
 from trailgate.model.kernels import BEGINS
-from trailgate.model.table_patterns import normalize_table_name
+from trailgate.model.table_names import normalize_table_name
 from trailgate.trail.format.record_layout import NAME_AT
 from trailgate.trail.format.record_types import IO_UPDATE, RecordRole
 from trailgate.trail.records.framing import Spans, TrailBytes, as_slice

@@ -19,7 +19,7 @@ from typing import Final, NamedTuple, TypeVar
 import numpy as np
 
 from trailgate.errors import EncodeError
-from trailgate.model.table_patterns import normalize_table_name
+from trailgate.model.table_names import normalize_table_name
 from trailgate.model.tables import Column, DatabaseLines, Definitions, Table
 from trailgate.model.types import TYPES
 from trailgate.trail.format.tokens import MAX_LENGTH, ByteOrder

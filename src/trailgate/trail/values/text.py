@@ -15,9 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask, Offsets
-from trailgate.columnar.digits import from_hex, to_hex
-from trailgate.columnar.gather import NO_NULLS, gather, gather_measured, measure_error
-from trailgate.columnar.rows import rows_at
+from trailgate.columnar.gather import gather, gather_matrix, gather_measured, measure_error
+from trailgate.columnar.hex_digits import from_hex, to_hex
+from trailgate.columnar.strings import NO_NULLS
 from trailgate.errors import DecodeError, EncodeError
 from trailgate.model.tables import Column
 from trailgate.trail.values import read_kernels
@@ -205,7 +205,7 @@ def fixed_bytes(
 ) -> np.ndarray[tuple[int, int], np.dtype[np.uint8]]:
     """Return the bytes of fixed-width trail values, after their null indicators, as a matrix with one row per value. NULLs are skipped."""
     starts = cells.starts if nulls is None else cells.starts[~nulls]
-    return rows_at(cells.source.data, starts + INDICATOR_BYTES, width)
+    return gather_matrix(cells.source.data, starts + INDICATOR_BYTES, width)
 
 
 def decode_variable_bytes(cells: TrailCells) -> pa.Array:

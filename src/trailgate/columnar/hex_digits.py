@@ -1,15 +1,14 @@
-"""Format and parse columns of hex digits, and compute checksums of byte strings."""
+"""Convert binary columns to strings of hex digits, and back."""
 
 from __future__ import annotations
 
-import zlib
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from trailgate.arrays import Longs, byte_table
+from trailgate.arrays import byte_table
 from trailgate.errors import DecodeError, Where
 
 LOWER: Final = np.frombuffer(b"".join(b"%02x" % n for n in range(256)), "V2")
@@ -81,12 +80,3 @@ def _first_bad(
     total = np.concatenate([[0], np.cumsum(digits == _INVALID)])
     bad = odd | (total[ends[1:]] > total[ends[:-1]])
     return int(np.argmax(bad))
-
-
-def checksums(data: Any, starts: Longs, ends: Longs) -> list[int]:
-    """Return the CRC-32 checksum of each value data[starts[i]:ends[i]]."""
-    view = memoryview(data)
-    return [
-        zlib.crc32(view[begin:end])
-        for begin, end in zip(starts.tolist(), ends.tolist(), strict=True)
-    ]
