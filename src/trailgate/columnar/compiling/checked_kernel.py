@@ -21,13 +21,6 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from trailgate.columnar.compiling.choice import (
-    INSTALL_NUMBA,
-    VARIABLE,
-    Loops,
-    forced_loops,
-    has_numba,
-)
 from trailgate.columnar.compiling.contracts import (
     Contract,
     NumberContract,
@@ -36,7 +29,14 @@ from trailgate.columnar.compiling.contracts import (
     groups_of,
     rebuild_groups,
 )
-from trailgate.columnar.compiling.native import native_loop
+from trailgate.columnar.compiling.environment import (
+    INSTALL_NUMBA,
+    VARIABLE,
+    Loops,
+    forced_loops,
+    has_numba,
+)
+from trailgate.columnar.compiling.native_loops import native_loop
 from trailgate.errors import MissingDependencyError
 
 # Bytes of arrays that a kernel processes before it is compiled: some milliseconds.
@@ -154,7 +154,7 @@ class CheckedKernel:
         if forced_loops() is Loops.PLAIN or not has_numba():
             _NOTICE.say()
             return lambda *arguments: self._as_written(self._check(arguments))
-        from trailgate.columnar.compiling.numba_loops import (  # noqa: PLC0415  heavy, and not needed for a few bytes
+        from trailgate.columnar.compiling.numba_compiler import (  # noqa: PLC0415  heavy, and not needed for a few bytes
             compile_kernel,
         )
 

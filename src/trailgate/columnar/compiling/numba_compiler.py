@@ -21,10 +21,14 @@ from typing import Any, Final
 import numba
 from numba.extending import overload
 
-from trailgate.columnar.compiling import instructions
+from trailgate.columnar.compiling import llvm_code
 from trailgate.columnar.compiling.contracts import ArrayContract, NumberContract, groups_of
 from trailgate.columnar.compiling.indexes import with_unsigned_indexes
-from trailgate.columnar.compiling.parts import called, fingerprint, is_instruction
+from trailgate.columnar.compiling.inner_functions import (
+    called_inner_functions,
+    fingerprint,
+    has_llvm_code,
+)
 
 # Kernels allocate nothing, so numba need not count references to arrays (_nrt). It does that with atomic
 # operations wherever a loop calls another function, which made some loops seven times as slow.
@@ -46,14 +50,14 @@ def compile_kernel(
         dispatcher = numba.njit(cache=True, **OPTIONS)(entry)
     except RuntimeError:  # no folder for the cache can be written
         dispatcher = numba.njit(**OPTIONS)(entry)
-    dispatcher.compile(signature(contract))
+    dispatcher.compile(numba_signature(contract))
     dispatcher.disable_compile()
     if not dispatcher.stats.cache_hits:
         NOTICE.say(kept=dispatcher.stats.cache_path is not None)
     return dispatcher
 
 
-def signature(contract: Iterable[ArrayContract | NumberContract]) -> tuple[Any, ...]:
+def numba_signature(contract: Iterable[ArrayContract | NumberContract]) -> tuple[Any, ...]:
     """Return numba's types for the arguments of a kernel's contract."""
     return tuple(map(_type, contract))
 
@@ -66,11 +70,13 @@ def _type(row: ArrayContract | NumberContract) -> Any:
 
 def compilable(function: FunctionType) -> FunctionType:
     """Rewrite a function for numba: with unsigned indexes, calling compiled inner functions."""
-    compiled = {name: _compiled_inner(value) for name, value in called(function).items()}
+    compiled = {
+        name: _compiled_inner(value) for name, value in called_inner_functions(function).items()
+    }
     return with_unsigned_indexes(function, compiled)
 
 
-def compilable_entry(function: FunctionType) -> FunctionType:
+def compilable_kernel(function: FunctionType) -> FunctionType:
     """Rewrite a kernel for numba with flat arguments, without groups."""
     if not any(groups_of(function).values()):
         return compilable(function)
@@ -79,8 +85,8 @@ def compilable_entry(function: FunctionType) -> FunctionType:
 
 @cache
 def _compiled_inner(function: FunctionType) -> Any:
-    if is_instruction(function) and not numba.config.BOUNDSCHECK:
-        return getattr(instructions, function.__name__)
+    if has_llvm_code(function) and not numba.config.BOUNDSCHECK:
+        return getattr(llvm_code, function.__name__)
     return numba.njit(**_inlined())(compilable(function))
 
 

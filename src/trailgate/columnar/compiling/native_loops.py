@@ -14,7 +14,7 @@ from importlib import import_module
 from types import FunctionType
 from typing import Any, Final
 
-from trailgate.columnar.compiling.parts import fingerprint
+from trailgate.columnar.compiling.inner_functions import fingerprint
 
 EXTENSION: Final = "trailgate._loops"
 

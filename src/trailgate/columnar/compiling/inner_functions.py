@@ -10,7 +10,7 @@ from typing import Any, Final
 from trailgate.columnar.compiling.contracts import is_group
 
 _MARK: Final = "_is_instruction"
-_COMPILER: Final = ("indexes.py", "instructions.py", "numba_loops.py")
+_COMPILER: Final = ("indexes.py", "llvm_code.py", "numba_compiler.py")
 _CONSTANTS: Final = (bool, int, float, str, bytes, tuple)
 
 
@@ -23,19 +23,19 @@ def inner(function: Callable[..., Any]) -> Callable[..., Any]:
 def instruction(function: Callable[..., Any]) -> Callable[..., Any]:
     """Mark a function that kernels call, and that compiled kernels replace by an instruction.
 
-    The instruction is the function of the same name in ``instructions.py``; this one is used when a
+    The instruction is the function of the same name in ``llvm_code.py``; this one is used when a
     kernel runs as plain Python.
     """
     setattr(function, _MARK, True)
     return function
 
 
-def is_instruction(function: Callable[..., Any]) -> bool:
-    """Return whether ``instructions`` has a function with the name of this inner function."""
+def has_llvm_code(function: Callable[..., Any]) -> bool:
+    """Return whether ``llvm_code`` has a function with the name of this inner function."""
     return bool(getattr(function, _MARK))
 
 
-def called(function: FunctionType) -> dict[str, FunctionType]:
+def called_inner_functions(function: FunctionType) -> dict[str, FunctionType]:
     """Return the inner functions that a kernel calls, by the names in its code."""
     names, known = function.__code__.co_names, function.__globals__
     named: Iterator[tuple[str, Any]] = ((name, known.get(name)) for name in names)
@@ -69,7 +69,7 @@ def _parts(function: FunctionType, seen: set[int]) -> Iterator[str]:
     if id(function) in seen:
         return
     seen.add(id(function))
-    code, parts = function.__code__, called(function)
+    code, parts = function.__code__, called_inner_functions(function)
     yield repr((code.co_code, code.co_consts, code.co_names, code.co_varnames))
     for name in (*code.co_names, *function.__annotations__.values()):
         value: Any = function.__globals__.get(name) if isinstance(name, str) else name
