@@ -58,7 +58,7 @@ def byte_mask(codes: Iterable[int]) -> Mask:
 
 
 def flat_rows(matrix: Octets) -> tuple[Octets, int]:
-    """Return the bytes of a matrix from its first to its last byte, and the distance between two rows.
+    """View a byte matrix as a flat array, from its first to its last byte. Return it and the distance between two rows.
 
     Nothing is copied unless the matrix has gaps between the bytes of a row.
     """
@@ -74,14 +74,14 @@ def flat_rows(matrix: Octets) -> tuple[Octets, int]:
 
 
 def octets(data: Any) -> Octets:
-    """Return the bytes of a buffer as a flat array that shares them."""
+    """Return the bytes of a buffer as a flat uint8 array that shares them."""
     if isinstance(data, np.ndarray):
         return data
     return np.frombuffer(data, np.uint8)
 
 
 def sliding_words(data: Octets, kind: str, order: str = BIG_ENDIAN) -> npt.NDArray[Any]:
-    """View bytes as the integer word at every byte offset, as far as a complete word fits.
+    """View an array of bytes as the integer words at all byte offsets, as far as a complete word fits.
 
     ``kind`` is a numpy type and its width in bytes, such as "u2", "u4" or "i8". For bytes 01 02 03,
     "u2" returns 0x0102 and 0x0203. Data shorter than one word result in an empty view. ``data``
@@ -93,13 +93,13 @@ def sliding_words(data: Octets, kind: str, order: str = BIG_ENDIAN) -> npt.NDArr
 
 
 def sliding_windows(data: Octets, width: int) -> npt.NDArray[np.void]:
-    """Return the ``width`` bytes at every offset, each as one opaque array element."""
+    """View an array of bytes as the ``width`` bytes at every offset, each as one opaque element."""
     count = max(0, len(data) - width + 1)
     return np.ndarray((count,), f"V{width}", data if count else b"", strides=(1,))
 
 
 def keep_freed_memory() -> None:
-    """Make malloc reuse the memory of freed arrays for later ones (decision 0155).
+    """Make malloc keep the memory of freed numpy arrays and reuse it for later arrays (decision 0155).
 
     glibc requests each array of 128 KB or more from the system, and returns it when it is freed.
     The next batch gets the same memory again page by page, and each page costs more time than

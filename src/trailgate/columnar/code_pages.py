@@ -158,12 +158,12 @@ def from_codes(codes: npt.NDArray[np.uint16], kept: Mask) -> pa.Array:
 
 
 def mask_or_none(mask: Mask) -> Mask | None:
-    """Return a mask of bad rows, or None if it marks no row."""
+    """Return a mask of the rows that a code page cannot decode, or None if there are none, as `DecodedText` has it."""
     return mask if mask.any() else None
 
 
 def decode_each(matrix: Octets, decode: Callable[[bytes], str]) -> DecodedText:
-    """Decode each row of a byte matrix with a function that is called once per distinct value.
+    """Decode the rows of a byte matrix with a code page's function, which is called once per distinct value.
 
     A row for which it raises UnicodeError is bad.
     """
@@ -171,7 +171,7 @@ def decode_each(matrix: Octets, decode: Callable[[bytes], str]) -> DecodedText:
 
 
 def decode_distinct(raws: pa.BinaryArray, decode: Callable[[bytes], str]) -> DecodedText:
-    """Decode byte strings without nulls with a function that is called once per distinct value.
+    """Decode a binary column without nulls with a code page's function, which is called once per distinct value.
 
     A value for which it raises UnicodeError is bad.
     """
@@ -192,7 +192,7 @@ def decode_distinct(raws: pa.BinaryArray, decode: Callable[[bytes], str]) -> Dec
 
 
 def encode_each(values: pa.Array, page: str, encode: Callable[[str], bytes]) -> pa.Array:
-    """Encode each string of a column with a function that is called once per distinct value.
+    """Encode a string column with a code page's function, which is called once per distinct value.
 
     Raises EncodeError, which names the code page ``page``, if the function raises UnicodeError.
     """

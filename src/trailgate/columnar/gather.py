@@ -66,7 +66,7 @@ def gather_measured(
     ascii_only = kernels.copy_values(data, starts, offsets, out)
     values = build_binary_column(offsets, out, nulls, text=text)
     if text and not checked and not ascii_only:
-        check_text(values, starts)
+        check_gathered_text(values, starts)
     return values
 
 
@@ -82,8 +82,8 @@ def measure_error(problem: int, size: int) -> DecodeError:
     return DecodeError("the values of one column are more than 2 GiB", hint="read fewer at a time")
 
 
-def check_text(values: pa.Array, starts: Longs) -> None:
-    """Raise DecodeError for the first value of a column that is not UTF-8. ``starts`` are the values' offsets, for the error."""
+def check_gathered_text(values: pa.Array, starts: Longs) -> None:
+    """Raise DecodeError for the first gathered value that is not UTF-8. ``starts`` are the offsets of the values in the buffer."""
     # The column was built as text without a check. The cast from binary checks it.
     raw = values.view(pa.binary())
     try:
@@ -115,14 +115,14 @@ def take_text(values: pa.Array, rows: Longs) -> pa.Array:
 
 
 def gather_matrix(data: Octets, starts: npt.NDArray[np.int64], width: int) -> Octets:
-    """Copy the ``width`` bytes at each start to a matrix, one row per start."""
+    """Copy values of ``width`` bytes, data[start:start + width], to a matrix with one row per value."""
     if not len(starts) or not width:
         return np.zeros((len(starts), width), np.uint8)
     return sliding_windows(data, width)[starts].view(np.uint8).reshape(len(starts), width)
 
 
 def checksums(data: Any, starts: Longs, ends: Longs) -> list[int]:
-    """Return the CRC-32 checksum of each value data[starts[i]:ends[i]]."""
+    """Return the CRC-32 checksums of values that are scattered in a buffer: data[starts[i]:ends[i]]."""
     view = memoryview(data)
     return [
         zlib.crc32(view[begin:end])

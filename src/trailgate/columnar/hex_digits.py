@@ -30,7 +30,7 @@ def to_hex(values: pa.BinaryArray, digits: npt.NDArray[np.void] = UPPER) -> pa.S
 
 
 def from_hex(values: pa.StringArray) -> pa.BinaryArray:
-    """Parse a column of hex digits to bytes. Null stays null.
+    """Parse a string column of hex digits to a binary column. Null stays null.
 
     Raises DecodeError, with the row in ``where.record``, if a value is not pairs of hex digits.
     """

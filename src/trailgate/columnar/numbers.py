@@ -43,7 +43,7 @@ _PLAIN_SCALE: Final = 6
 
 
 def integer_limits(width_bytes: int, signed: bool) -> tuple[int, int]:
-    """Return the lowest and highest value of a binary integer of ``width_bytes``."""
+    """Return the lowest and highest number that a signed or unsigned integer of ``width_bytes`` can have."""
     bits = 8 * width_bytes
     return (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
 
@@ -67,14 +67,14 @@ def parse_integers(values: pa.StringArray, scale: int, width_bytes: int, signed:
             row = find_failing_row(parse, dense)
         raise _number_error(dense, row, (low, high), scale)
 
-    plain = None if scale else parse_digits(values, (low, high), signed)
+    plain = None if scale else parse_plain_integers(values, (low, high), signed)
     return convert_valid_rows(with_place, values) if plain is None else plain
 
 
-def parse_digits(
+def parse_plain_integers(
     values: pa.StringArray, bounds: tuple[int, int], signed: bool = True
 ) -> pa.Array | None:
-    """Parse a column of numbers of 1 to 18 digits in one loop, or return None if a value has another form.
+    """Parse a column of integers of 1 to 18 plain digits in one loop, or return None if a value has another form.
 
     Also returns None if a number is outside ``bounds`` (lowest and highest), or if the column is a
     slice or has only nulls.
@@ -318,7 +318,7 @@ def parse_decimals(values: pa.StringArray, data_type: pa.DataType) -> pa.Array:
 
 
 def append_ten_digits(strings: pa.StringArray, numbers: Longs) -> pa.StringArray:
-    """Append a point and a number of ten digits to each string, for example ``a.0000000042``.
+    """Append a point and a number of ten digits to each string of a column, for example ``a.0000000042``.
 
     So sequence ids number the operations of a transaction. There must be no nulls.
     """

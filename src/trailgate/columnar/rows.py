@@ -54,7 +54,7 @@ def find_failing_row(check: Callable[[pa.Array], object], values: pa.Array) -> i
 
 
 def row_error(problem: str, values: pa.Array, row: int, hint: str = "") -> DecodeError:
-    """Build the error for one row of a column, with its index as the record and its bytes as the raw value."""
+    """Build the DecodeError for a bad row of an Arrow column, with its index as the record and its bytes as the raw value."""
     raw = values[row].as_buffer()
     where = Where(record=int(row), raw=None if raw is None else raw.to_pybytes())
     return DecodeError(problem, where=where, hint=hint)
@@ -83,7 +83,7 @@ def convert_valid_rows(convert: Callable[[pa.Array], pa.Array], values: pa.Array
 
 
 def nullify_rows(values: pa.Array, missing: Mask) -> pa.Array:
-    """Return a column with null in the rows that the mask ``missing`` marks. Rows that are null stay null.
+    """Set the rows of a column that the mask ``missing`` marks to null. Rows that are null stay null.
 
     The result shares the buffers of ``values``, unless ``values`` is a slice.
     """

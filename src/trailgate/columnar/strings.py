@@ -187,7 +187,7 @@ def matrix_to_binary(matrix: Octets) -> pa.Array:
 
 
 def strings_from_lengths(data: bytes | npt.NDArray[np.uint8], lengths: Longs) -> pa.Array:
-    """Split UTF-8 ``data`` into a string column of consecutive values."""
+    """Build a string column from UTF-8 ``data`` and the length of each value in bytes."""
     offsets = np.zeros(len(lengths) + 1, np.int32)
     np.cumsum(lengths, out=offsets[1:])
     return pa.StringArray.from_buffers(len(lengths), pa.py_buffer(offsets), pa.py_buffer(data))

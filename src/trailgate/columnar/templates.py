@@ -194,8 +194,8 @@ def measure_templates(
     return MeasuredRows(sizes, tuple(bases), form_arrays, values, written)
 
 
-def write_texts(pieces: Sequence[RowPiece], rows: int) -> pa.StringArray:
-    """Write the rows of these template pieces to a text column. Nothing is escaped."""
+def templates_to_strings(pieces: Sequence[RowPiece], rows: int) -> pa.StringArray:
+    """Build a string column of the rows that template pieces describe. Nothing is escaped."""
     measured = measure_templates(pieces, rows)
     offsets = np.zeros(rows + 1, np.int64)
     np.cumsum(measured.sizes, out=offsets[1:])

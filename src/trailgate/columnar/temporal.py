@@ -331,7 +331,7 @@ def parse_datetimes(values: pa.StringArray, fmt: DateFormat, width: int) -> pa.S
 
 
 def iso_width(width: int) -> int:
-    """Return the longest width of ISO text that fits in a datetime column of ``width`` characters.
+    """Return how many characters of an ISO time, YYYY-MM-DD HH:MI:SS.ffffff, fit in a datetime column of ``width`` characters.
 
     Raises OptionError if not even the year (4 characters) fits.
     """

@@ -43,7 +43,7 @@ _FIELDS: Final = tuple((field.name, field.type) for field in OPERATIONS_SCHEMA)
 def merge_in_order(
     parts: Sequence[pa.RecordBatch], orders: Sequence[Longs], schema: pa.Schema
 ) -> pa.RecordBatch:
-    """Concatenate the rows of several change blocks, and put them in the order of their batch.
+    """Merge record batches, one for each change block, into one with the rows in the order of the operations.
 
     ``orders[i]`` has the number of each row of ``parts[i]`` in the batch; numbers may be missing.
     """

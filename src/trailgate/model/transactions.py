@@ -149,7 +149,7 @@ def find_begin_rows(begins: Mask) -> Longs:
 
 
 def count_rows_to_last_end(indicators: Octets) -> int:
-    """Return the number of operations up to the end of the last complete transaction."""
+    """Count the operations up to the end of the last complete transaction, by their transaction indicators."""
     ends = np.flatnonzero(mask_ends(indicators))
     return int(ends[-1]) + 1 if len(ends) else 0
 

@@ -69,7 +69,7 @@ def formatter_for(column: Column) -> Convert:
 
 
 def typed_for(column: Column) -> tuple[pa.DataType, Convert]:
-    """Return the type of a column in the typed shape, and the converter from the block column."""
+    """Return the Arrow type of a column's values in the typed shape, and the converter from the block column to it."""
     return CODECS[column.family].typed(column)
 
 

@@ -234,11 +234,11 @@ PROGRAM = (
     "environment.find_spec = lambda name: None\n"  # as if numba were not installed
     "from trailgate.columnar.compiling import native_loops\n"
     "native_loops.extension = lambda: None\n"
-    "from trailgate.columnar.kernels.gather import longest\n"
-    "rows = longest.contract.values()\n"
+    "from trailgate.columnar.kernels.strings import longest_value\n"
+    "rows = longest_value.contract.values()\n"
     "many = [numpy.zeros(1 << 16, row.dtype) if hasattr(row, 'dtype') else row.kind(0) for row in rows]\n"
-    "for _ in range(3): longest(*many)\n"
-    "print(type(longest.compiled).__name__)\n"
+    "for _ in range(3): longest_value(*many)\n"
+    "print(type(longest_value.compiled).__name__)\n"
 )
 
 

@@ -200,7 +200,7 @@ _NOTICE: Final = _Notice()
 
 
 def kernel(*, writes: tuple[str, ...] = ()) -> Callable[[Callable[..., Any]], CheckedKernel]:
-    """Decorate a function as a kernel. ``writes`` names the arrays that the kernel fills."""
+    """Decorate a function as a kernel, whose arguments are checked at each call. ``writes`` names the arrays that it fills."""
 
     def decorate(function: Callable[..., Any]) -> CheckedKernel:
         return CheckedKernel(function, writes)

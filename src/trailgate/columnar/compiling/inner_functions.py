@@ -15,15 +15,15 @@ _CONSTANTS: Final = (bool, int, float, str, bytes, tuple)
 
 
 def inner(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Mark a function that kernels call. Its code is inlined when a kernel is compiled."""
+    """Decorate an inner function, which kernels call. Its code is inlined when a kernel is compiled."""
     setattr(function, _MARK, False)
     return function
 
 
 def instruction(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Mark a function that kernels call, and that compiled kernels replace by an instruction.
+    """Decorate an inner function that compiled kernels replace by a few machine instructions.
 
-    The instruction is the function of the same name in ``llvm_code.py``; this one is used when a
+    The instructions are the function of the same name in ``llvm_code.py``; this one is used when a
     kernel runs as plain Python.
     """
     setattr(function, _MARK, True)
@@ -31,7 +31,7 @@ def instruction(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def has_llvm_code(function: Callable[..., Any]) -> bool:
-    """Return whether ``llvm_code`` has a function with the name of this inner function."""
+    """Return whether an inner function is marked as ``instruction``, so that ``llvm_code`` has a function of its name."""
     return bool(getattr(function, _MARK))
 
 
@@ -43,7 +43,7 @@ def called_inner_functions(function: FunctionType) -> dict[str, FunctionType]:
 
 
 def fingerprint(function: FunctionType) -> str:
-    """Return a digest of everything that a kernel is compiled from.
+    """Return a digest of everything that a kernel is compiled from: its code and that of all inner functions that it calls.
 
     This includes the kernel, the inner functions that it calls, the constants that they name, the
     fields of the groups that they use, and the modules that compile it. The bytecode is part of it,

@@ -44,7 +44,7 @@ _NUMBERS: Final = MappingProxyType({bool: numba.boolean, int: numba.int64, float
 def compile_kernel(
     function: FunctionType, contract: Iterable[ArrayContract | NumberContract]
 ) -> Any:
-    """Compile a kernel with numba for its contract, or load it from the cache."""
+    """Compile a kernel with numba for the types in its contract, or load it from numba's cache."""
     entry = _entry(function)
     try:
         dispatcher = numba.njit(cache=True, **OPTIONS)(entry)
@@ -58,7 +58,7 @@ def compile_kernel(
 
 
 def numba_signature(contract: Iterable[ArrayContract | NumberContract]) -> tuple[Any, ...]:
-    """Return numba's types for the arguments of a kernel's contract."""
+    """Return the signature that numba compiles a kernel for: numba's types of the arguments in its contract."""
     return tuple(map(_type, contract))
 
 
@@ -77,7 +77,7 @@ def compilable(function: FunctionType) -> FunctionType:
 
 
 def compilable_kernel(function: FunctionType) -> FunctionType:
-    """Rewrite a kernel for numba with flat arguments, without groups."""
+    """Rewrite a kernel to the function that numba compiles, with flat arguments instead of groups."""
     if not any(groups_of(function).values()):
         return compilable(function)
     return _with_flat_arguments(function, numba.njit(**_inlined())(compilable(function)))

@@ -305,7 +305,7 @@ def is_token(
 
 @inner
 def has_token(data: Octets, offset: int, end: int, tokens: Octets, token: int, size: int) -> bool:
-    """Return whether the bytes tokens[token:token + size] are in the data at an offset, and end at ``end`` at the latest."""
+    """Return whether a delimiter or quote, tokens[token:token + size], is at an offset of delimited text, and ends at ``end`` at the latest."""
     if offset + size > end:
         return False
     for at in range(size):
@@ -642,7 +642,7 @@ def code_fields(
 
 @inner
 def hash_slot(word: np.uint64) -> int:
-    """Return the slot at which the search for a text begins: a hash of ``word``, below ``SLOTS``."""
+    """Return the slot of the hash table of field texts at which the search for a text begins: a hash of ``word``, below ``SLOTS``."""
     # The upper bits of the product depend on all bytes (Fibonacci hashing).
     return np.int64((word * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(56))
 

@@ -21,7 +21,7 @@ TOO_MANY: Final = -2
 
 @kernel(writes=("offsets",))
 def measure_values(starts: Longs, ends: Longs, nulls: Mask, size: int, offsets: Offsets) -> int:
-    """Write the Arrow offsets of the values [start, end) in ``size`` bytes. Return the sum of their lengths.
+    """Write the Arrow offsets of the scattered values [start, end) in a buffer of ``size`` bytes. Return the sum of their lengths.
 
     ``nulls`` is empty or has one item per row; the span of a null row is ignored. Returns
     ``OUTSIDE`` if a value is not within the bytes, and ``TOO_MANY`` if the sum exceeds int32.
@@ -43,7 +43,7 @@ def measure_values(starts: Longs, ends: Longs, nulls: Mask, size: int, offsets: 
 
 @kernel(writes=("out",))
 def copy_values(data: Octets, starts: Longs, offsets: Offsets, out: Octets) -> bool:
-    """Copy the values that ``measure_values`` has checked. Return whether all bytes are ASCII.
+    """Copy the scattered values that ``measure_values`` has checked to the data of an Arrow column. Return whether all bytes are ASCII.
 
     ``out`` has ``SPARE`` more bytes than the values: a copy may write beyond its value, and the
     copy of the next value overwrites that. Bytes after the data are never read.

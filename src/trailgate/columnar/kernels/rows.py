@@ -18,7 +18,7 @@ FULL: Final = -1
 
 @kernel(writes=("codes", "known", "sizes"))
 def number_keys(keys: Longs, codes: Longs, known: Longs, sizes: Longs) -> int:
-    """Write a code for each row's key: distinct keys are numbered in order of appearance.
+    """Write a code for the key of each row: the distinct keys of the rows are numbered in order of appearance.
 
     ``known[code]`` becomes the key with this code, and ``sizes[code]`` the number of its rows.
     Returns the number of distinct keys, or ``FULL`` if ``known`` has no room for them.
@@ -56,7 +56,7 @@ def order_rows(codes: Longs, next_place: Longs, rows: Longs) -> None:
 
 @kernel(writes=("taken",))
 def measure_selected_rows(offsets: Offsets, size: int, rows: Longs, taken: Offsets) -> int:
-    """Write the Arrow offsets of a selection of a string column's rows. Return the sum of their lengths, ``OUTSIDE`` or ``TOO_MANY``.
+    """Write the Arrow offsets of the selected rows of a string column. Return the sum of their lengths, ``OUTSIDE`` or ``TOO_MANY``.
 
     ``size`` is the number of data bytes of the column.
     """
@@ -81,7 +81,7 @@ def measure_selected_rows(offsets: Offsets, size: int, rows: Longs, taken: Offse
 def copy_selected_rows(
     data: Octets, offsets: Offsets, rows: Longs, taken: Offsets, out: Octets
 ) -> None:
-    """Copy the rows that ``measure_selected_rows`` has checked. ``out`` has ``SPARE`` more bytes than their values."""
+    """Copy the selected rows that ``measure_selected_rows`` has checked to a new string column. ``out`` has ``SPARE`` more bytes than their values."""
     for at in range(len(rows)):
         to = np.int64(taken[at])
         copy_value(data, np.int64(offsets[rows[at]]), np.int64(taken[at + 1]) - to, out, to)

@@ -22,7 +22,7 @@ FACTOR = 16777619
 
 @kernel()
 def longest_value(offsets: Offsets) -> int:
-    """Return the size of a column's longest value by its Arrow offsets, or 0 if there are none."""
+    """Return the size of the longest value of a string column by its Arrow offsets, or 0 if there are none."""
     most = np.int32(0)
     for row in range(len(offsets) - 1):
         most = max(most, offsets[row + 1] - offsets[row])
@@ -31,7 +31,7 @@ def longest_value(offsets: Offsets) -> int:
 
 @kernel()
 def first_row_without_mark(data: Octets, offsets: Offsets, width: int, mark: int) -> int:
-    """Return the first row in which the first ``mark`` is not at offset ``width``, or -1."""
+    """Return the first row of a string column in which the first byte ``mark`` is not at offset ``width``, or -1."""
     for row in range(len(offsets) - 1):
         start, end = np.int64(offsets[row]), np.int64(offsets[row + 1])
         if start < 0 or end > len(data) or end - start <= width or data[start + width] != mark:
@@ -114,7 +114,7 @@ def mark_differing(
 
 @inner
 def is_null(valid: Octets, row: int) -> bool:
-    """Return whether a row is null by Arrow's validity bits, which are empty if no row is."""
+    """Return whether a row of a column is null by Arrow's validity bits, which are empty if no row is."""
     return len(valid) > 0 and not (valid[row >> 3] >> (row & 7)) & 1
 
 

@@ -181,7 +181,7 @@ def has_special(data: Octets, size: int, special: Octets, grown: Octets) -> bool
 
 @inner
 def special_marks(data: Octets, at: int, end: int, special: Octets) -> np.uint64:
-    """Return a bit for each of the 32 bytes from ``at`` on that is special or a control.
+    """Return a bit for each of 32 bytes of a template's value that may have to be escaped: it is special or a control.
 
     The bits of bytes from ``end`` on are 0.
     """

@@ -278,7 +278,7 @@ def has_literals(data: Octets, begin: int, literals: Longs, start: int, stop: in
 
 @inner
 def pair_at(data: Octets, begin: int, offset: int, otherwise: np.uint64) -> np.uint64:
-    """Return the two digits at an offset of a time as bytes, the first one lowest. If the offset is -1, return ``otherwise``."""
+    """Load the two digits at an offset of a time's text as bytes, the first one lowest. If the offset is -1, return ``otherwise``."""
     return load8(data, begin + offset) & TWO_BYTES if offset >= 0 else otherwise
 
 
@@ -349,7 +349,7 @@ def read_parts(
 
 @inner
 def month_of(data: Octets, start: int, months: Octets) -> int:
-    """Return the month that three letters abbreviate in either case, or 0."""
+    """Parse the three letters of a month in a date, in either case, to its number, or return 0."""
     for month in range(12):
         same = True
         for at in range(3):
@@ -558,7 +558,7 @@ def write_digits(number: int, out: Octets, to: int, width: int) -> None:
 
 @inner
 def civil(days: int) -> tuple[int, int, int]:
-    """Return year, month and day of the proleptic Gregorian calendar for days since 1970."""
+    """Convert days since 1970 to year, month and day of the proleptic Gregorian calendar."""
     # Years begin in March, so that the leap day is their last; an era has 400 of them.
     shifted = days + 719_468
     era = shifted // 146_097
@@ -576,7 +576,7 @@ def civil(days: int) -> tuple[int, int, int]:
 
 @inner
 def since_march(year: int, month: int, day: int) -> int:
-    """Return the days since 1970 of a date of the Gregorian calendar; the inverse of ``civil``."""
+    """Convert year, month and day to days since 1970: the inverse of ``civil``."""
     past = 1 if month <= 2 else 0
     years = year - past
     # ``past`` moves January and February to the year before, so that a year begins in March and

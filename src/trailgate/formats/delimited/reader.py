@@ -32,7 +32,7 @@ from trailgate.columnar.delimited import (
     find_token_offsets,
     index_fields,
 )
-from trailgate.columnar.gather import check_text, gather
+from trailgate.columnar.gather import check_gathered_text, gather
 from trailgate.columnar.kernels import delimited as kernels
 from trailgate.columnar.kernels.words import SPARE
 from trailgate.columnar.rows import FEW, encode_distinct
@@ -178,7 +178,7 @@ class FieldValues:
         Raises DecodeError with the row in `where.record` and the field position in `where.column`.
         """
         try:
-            check_text(values, np.arange(len(values)))
+            check_gathered_text(values, np.arange(len(values)))
         except DecodeError as error:
             where = Where(record=error.where.offset, column=place, raw=error.where.raw)
             raise DecodeError(error.problem, where=where, hint=error.hint) from None

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask, Octets, octets
 from trailgate.columnar.gather import gather
-from trailgate.columnar.templates import PieceForm, RowPiece, write_texts
+from trailgate.columnar.templates import PieceForm, RowPiece, templates_to_strings
 from trailgate.formats.xml.documents import (
     SHOWN_AROUND,
     SYNTAX_HINTS,
@@ -111,7 +111,7 @@ def _errors(text: Octets, starts: Longs, ends: Longs, rows: Longs) -> ErrorColum
         RowPiece(problem, (PieceForm(b"", b""),), plain=True),
         RowPiece(shown, forms, states, plain=True),
     ]
-    texts = write_texts(pieces, len(rows))
+    texts = templates_to_strings(pieces, len(rows))
     # The text above is right for printable ASCII only. For other surroundings, which must be
     # decoded and escaped, each row's text is made separately.
     odd = rows[:, kernels.PRINTABLE] == 0
