@@ -1,6 +1,7 @@
 """Compiled loops of ``model/transactions.py`` and ``model/positions.py``.
 
-They follow transactions, repair the indicators of kept rows, and write trail positions. A row is an operation or a trail record. Its marks state whether it begins or ends a transaction.
+They follow transactions, repair the indicators of kept rows, and write trail positions. A row is an
+operation or a trail record. Its marks state whether it begins or ends a transaction.
 """
 
 from __future__ import annotations

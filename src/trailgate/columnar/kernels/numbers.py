@@ -8,16 +8,11 @@ import numpy as np
 
 from trailgate.arrays import Longs, Octets, Offsets
 from trailgate.columnar.compiling import inner, kernel
-from trailgate.columnar.kernels.words import (
-    SPARE,
-    copy_value,
-)
+from trailgate.columnar.kernels.words import SPARE, copy_value
 
 OUTSIDE: Final = -1
 ZERO: Final = ord("0")
-HALF: Final = (
-    5  # digits per half of a number: 32-bit divisions are several times as fast as 64-bit ones
-)
+HALF: Final = 5  # digits per half of a number: 32-bit divisions are much faster than 64-bit ones
 DIGITS: Final = 2 * HALF
 LIMIT: Final = 10**HALF
 POINT: Final = ord(".")

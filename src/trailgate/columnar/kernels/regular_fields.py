@@ -28,12 +28,7 @@ from trailgate.columnar.kernels.delimited import (
     DelimitedBodies,
     FieldArrays,
 )
-from trailgate.columnar.kernels.words import (
-    first_bits,
-    first_mark,
-    marks_from,
-    parity_of_lower,
-)
+from trailgate.columnar.kernels.words import first_bits, first_mark, marks_from, parity_of_lower
 
 IRREGULAR: Final = -3  # the text is for ``delimited.scan``
 ONE: Final = np.uint64(1)

@@ -9,9 +9,7 @@ import numpy as np
 from trailgate.arrays import Longs, Octets, Offsets
 from trailgate.columnar.compiling import kernel
 from trailgate.columnar.kernels.gather import MAX_INT32, OUTSIDE, TOO_MANY
-from trailgate.columnar.kernels.words import (
-    copy_value,
-)
+from trailgate.columnar.kernels.words import copy_value
 
 FULL: Final = -1
 

@@ -20,10 +20,7 @@ import numpy as np
 
 from trailgate.arrays import Longs, Mask, Octets, Offsets, Words
 from trailgate.columnar.compiling import inner, kernel
-from trailgate.columnar.kernels.words import (
-    load8,
-    store8,
-)
+from trailgate.columnar.kernels.words import load8, store8
 
 ZERO: Final = ord("0")
 # The parts of a time, as numbered in the fields of a layout. A fraction is in units of 10^-12.
@@ -39,9 +36,8 @@ THREES: Final = np.uint64(0x3030303030303030)
 PIVOT: Final = 50  # two-digit years 00-49 are 20xx, 50-99 are 19xx (capture properties §4.1)
 FRACTION_DIGITS: Final = 12
 TEN: Final = np.uint64(10)
-DIGIT: Final = np.uint8(
-    48
-)  # subtracting it from a byte gives more than 9 (as uint8) for anything but a digit
+# Subtracting it from a byte gives more than 9 (as uint8) for anything but a digit.
+DIGIT: Final = np.uint8(48)
 STARTS: Final = 6  # index of the offset of the year in a layout's numbers; month to second follow
 SECONDS: Final = 19  # characters of ISO text up to the seconds
 TWO_BYTES, LOW_BITS, EIGHT = np.uint64(0xFFFF), np.uint64(15), np.uint64(8)
@@ -53,7 +49,7 @@ DATE_MARKS: Final = np.uint64(0x2D00002D00000000)
 TIME_MARKS: Final = np.uint64(0x00003A0000200000)
 LAST_MARKS: Final = np.uint64(0x303030302E00003A)
 
-# Writing times.
+# For writing times.
 MICROS_OF_SECOND: Final = 1_000_000
 MICROS_OF_DAY: Final = 86_400 * MICROS_OF_SECOND
 YEAR_1, YEAR_10000 = -62_135_596_800_000_000, 253_402_300_800_000_000
