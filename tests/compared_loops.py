@@ -13,10 +13,9 @@ from typing import Any, Final
 import numpy as np
 
 from trailgate.columnar.compiling import CheckedKernel
+from trailgate.columnar.compiling.available_loops import extension, has_numba
 from trailgate.columnar.compiling.contracts import flatten_groups
-from trailgate.columnar.compiling.environment import has_numba
 from trailgate.columnar.compiling.inner_functions import fingerprint
-from trailgate.columnar.compiling.native_loops import extension
 
 CALLS: Final = 30  # of each kernel in a process
 MOST: Final = 8192  # bytes of a call that plain Python repeats

@@ -239,7 +239,7 @@ def build(source: Path, *, trust: bool) -> Path:
 def are_built() -> bool:
     """Return whether the extension in this checkout has every kernel as its code is now, and was built by these tools."""
     from trailgate.cli.commands.warm import kernels  # noqa: PLC0415  a build starts without it
-    from trailgate.columnar.compiling.native_loops import native_loop  # noqa: PLC0415  as above
+    from trailgate.columnar.compiling.available_loops import native_loop  # noqa: PLC0415  as above
 
     output = ROOT / "src" / OUTPUT
     tools = (Path(__file__), ROOT / "tools/loops.c")

@@ -16,14 +16,14 @@ import pytest
 
 from compared_loops import compare, runs_here, ways_of
 from trailgate.cli.commands.warm import kernels
-from trailgate.columnar.compiling import CheckedKernel, native_loops
+from trailgate.columnar.compiling import CheckedKernel, available_loops
+from trailgate.columnar.compiling.available_loops import Loops, forced_loops
 from trailgate.columnar.compiling.contracts import ArrayContract
-from trailgate.columnar.compiling.environment import Loops, forced_loops
 from trailgate.columnar.compiling.inner_functions import fingerprint
 from trailgate.columnar.kernels.gather import measure_values
 
 SOURCE = Path(__file__).parents[3] / "src"
-BUILT: Any = native_loops.extension()
+BUILT: Any = available_loops.extension()
 KERNELS = sorted(kernels(), key=lambda kernel: (kernel.function.__module__, kernel.__name__))
 # What loops may ask of the C library; the rest is Python's limited API.
 LINKED = {"memset", "memcpy", "strcmp", "strlen", "pow"}
@@ -82,7 +82,9 @@ WRONG_NUMBERS: dict[type[Any], tuple[Any, ...]] = {
 )
 def test_each_kernel_was_built() -> None:
     assert [
-        name_of(kernel) for kernel in KERNELS if native_loops.native_loop(kernel.function) is None
+        name_of(kernel)
+        for kernel in KERNELS
+        if available_loops.native_loop(kernel.function) is None
     ] == []
     assert set(BUILT.names) == {name_of(kernel) for kernel in KERNELS}
 
@@ -93,7 +95,7 @@ def test_each_argument_that_breaks_the_contract_is_refused_before_a_loop_runs() 
     tried = 0
     for kernel in KERNELS:
         found = BUILT.find(name_of(kernel))
-        if native_loops.native_loop(kernel.function) is None:
+        if available_loops.native_loop(kernel.function) is None:
             continue
         for place, row in enumerate(kernel.contract.values()):
             if isinstance(row, ArrayContract):
@@ -149,7 +151,7 @@ def test_numbers_beyond_int64_are_refused() -> None:
             arguments = arguments_of(kernel)
             arguments[place] = 1 << 63
             found = BUILT.find(name_of(kernel))
-            if native_loops.native_loop(kernel.function) is not None:
+            if available_loops.native_loop(kernel.function) is not None:
                 with pytest.raises(OverflowError):
                     found[1](*arguments)
 
@@ -188,13 +190,13 @@ def test_a_loop_of_other_code_is_not_used(monkeypatch: pytest.MonkeyPatch) -> No
             return self.found
 
     loops = Loops()
-    monkeypatch.setattr(native_loops, "extension", lambda: loops)
+    monkeypatch.setattr(available_loops, "extension", lambda: loops)
     found: list[Any] = []
     for built_from in ("other", fingerprint(measure_values.function), ""):
         loops.found = (built_from, "the loop")
-        found.append(native_loops.native_loop(measure_values.function))
+        found.append(available_loops.native_loop(measure_values.function))
     loops.found = None
-    found.append(native_loops.native_loop(measure_values.function))
+    found.append(available_loops.native_loop(measure_values.function))
 
     assert found == [None, "the loop", "the loop", None]
 
@@ -230,10 +232,9 @@ def test_all_ways_agree_on_empty_arrays() -> None:
 
 PROGRAM = (
     "import numpy\n"
-    "from trailgate.columnar.compiling import checked_kernel, environment\n"
-    "environment.find_spec = lambda name: None\n"  # as if numba were not installed
-    "from trailgate.columnar.compiling import native_loops\n"
-    "native_loops.extension = lambda: None\n"
+    "from trailgate.columnar.compiling import available_loops, checked_kernel\n"
+    "available_loops.find_spec = lambda name: None\n"  # as if numba were not installed
+    "available_loops.extension = lambda: None\n"
     "from trailgate.columnar.kernels.strings import longest_value\n"
     "rows = longest_value.contract.values()\n"
     "many = [numpy.zeros(1 << 16, row.dtype) if hasattr(row, 'dtype') else row.kind(0) for row in rows]\n"

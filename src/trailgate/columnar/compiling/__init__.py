@@ -5,9 +5,8 @@
 - ``contracts`` reads a kernel's contract from its annotations.
 - ``inner_functions`` has the decorators of functions that kernels call, and the fingerprint of all
   code of a kernel.
-- ``environment`` reads ``TRAILGATE_LOOPS``, which forces one way for all loops.
-- ``native_loops`` finds loops in ``trailgate/_loops.abi3.so``, which ``make native`` builds and a
-  wheel contains.
+- ``available_loops`` finds native loops in ``trailgate/_loops.abi3.so``, which ``make native`` builds
+  and a wheel contains, and reads ``TRAILGATE_LOOPS``, which forces one way for all loops.
 - ``numba_compiler`` compiles a loop with numba. ``indexes`` and ``llvm_code`` extend numba for it.
 """
 

@@ -21,6 +21,14 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from trailgate.columnar.compiling.available_loops import (
+    INSTALL_NUMBA,
+    VARIABLE,
+    Loops,
+    forced_loops,
+    has_numba,
+    native_loop,
+)
 from trailgate.columnar.compiling.contracts import (
     Contract,
     NumberContract,
@@ -29,14 +37,6 @@ from trailgate.columnar.compiling.contracts import (
     groups_of,
     rebuild_groups,
 )
-from trailgate.columnar.compiling.environment import (
-    INSTALL_NUMBA,
-    VARIABLE,
-    Loops,
-    forced_loops,
-    has_numba,
-)
-from trailgate.columnar.compiling.native_loops import native_loop
 from trailgate.errors import MissingDependencyError
 
 # Bytes of arrays that a kernel processes before it is compiled: some milliseconds.
