@@ -32,10 +32,10 @@ from trailgate.model.changes import (
     ChangeBlock,
     Image,
     StateColumn,
-    indicators,
 )
 from trailgate.model.positions import format_positions
 from trailgate.model.tables import Column, Definitions, Table
+from trailgate.model.transactions import transaction_indicators
 from trailgate.spark import apply, session
 
 COLUMNS: Final = 8
@@ -126,7 +126,9 @@ def _write_trail(prefix: Path, blocks: int, *, whole: bool) -> None:
                 begins[0], ends[-1] = number == 0, number == blocks - 1
             ids = np.zeros(BLOCK, np.int64) if whole else np.arange(BLOCK) // 10 + number * BLOCK
             text = pa.array(ids).cast(pa.string())
-            block = replace(block, tx_ind=indicators(begins, ends), tx_id=text, csn=text)
+            block = replace(
+                block, tx_ind=transaction_indicators(begins, ends), tx_id=text, csn=text
+            )
             trail.append(ChangeBatch([block], BLOCK))
             if not whole or ends[-1]:
                 trail.commit(str(number))

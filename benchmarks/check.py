@@ -8,7 +8,7 @@ from pathlib import Path
 from benchmarks.report import Figure, Target, fastest
 from benchmarks.trail_codec import DEFINITIONS, sample
 
-from trailgate.columnar.rows import octets
+from trailgate.arrays import octets
 from trailgate.definitions.defgen import write_sourcedefs
 from trailgate.jobs.trail_check import check_trail
 from trailgate.trail.format.file_header import FileHeader, TrailInfo, encode_header

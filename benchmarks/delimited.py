@@ -16,10 +16,9 @@ import pyarrow.compute as pc
 from benchmarks.report import Act, Figure, Target, fastest
 from pyarrow import csv
 
-from trailgate.arrays import CHUNK
+from trailgate.arrays import CHUNK, octets
 from trailgate.capture.capture import Capture
 from trailgate.columnar.delimited import DelimitedDialect, find_token_offsets, index_fields
-from trailgate.columnar.rows import octets
 from trailgate.formats.delimited.options import DelimitedOptions, delimited_options
 from trailgate.formats.delimited.reader import FieldValues
 from trailgate.messages.messages import MessageBatch

@@ -13,7 +13,7 @@ from benchmarks.report import Figure, Target, fastest, figure_of
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from oracles import trail_naive as naive
-from trailgate.columnar.rows import octets
+from trailgate.arrays import octets
 from trailgate.model.changes import (
     ABSENT,
     BEGIN,

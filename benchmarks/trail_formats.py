@@ -11,7 +11,7 @@ import pyarrow as pa
 from benchmarks.report import Figure, Target, fastest
 from benchmarks.trail_codec import DEFINITIONS, TABLE, sample
 
-from trailgate.columnar.rows import octets
+from trailgate.arrays import octets
 from trailgate.model.changes import ABSENT, UPDATE, WHOLE, ChangeBatch, StateColumn
 from trailgate.model.tables import Column, Definitions, Table
 from trailgate.trail.format.tokens import ByteOrder

@@ -13,10 +13,9 @@ from typing import Any, Final
 import numpy as np
 
 from trailgate.columnar.compiling import CheckedKernel
-from trailgate.columnar.compiling.choice import has_numba
+from trailgate.columnar.compiling.available_loops import extension, has_numba
 from trailgate.columnar.compiling.contracts import flatten_groups
-from trailgate.columnar.compiling.native import extension
-from trailgate.columnar.compiling.parts import fingerprint
+from trailgate.columnar.compiling.inner_functions import fingerprint
 
 CALLS: Final = 30  # of each kernel in a process
 MOST: Final = 8192  # bytes of a call that plain Python repeats
@@ -27,7 +26,7 @@ def ways_of(kernel: CheckedKernel, *, with_numba: bool = True) -> Iterator[tuple
     """Yield each way to run a kernel: plain Python first."""
     yield "plain", lambda *arguments: kernel._as_written(kernel._check(arguments))
     if with_numba and has_numba():
-        from trailgate.columnar.compiling.numba_loops import compile_kernel  # noqa: PLC0415  heavy
+        from trailgate.columnar.compiling.numba_compiler import compile_kernel  # noqa: PLC0415  heavy
 
         yield "numba", compile_kernel(kernel.function, kernel.contract.values())
     loops = extension()

@@ -14,8 +14,8 @@ import pytest
 
 from installed_wheel import ROOT, Environment, build_wheel
 from trailgate.cli.commands.demo import unpack
-from trailgate.columnar.compiling import native
-from trailgate.columnar.compiling.choice import Loops, forced_loops
+from trailgate.columnar.compiling import available_loops
+from trailgate.columnar.compiling.available_loops import Loops, forced_loops
 
 # Loops of a checkout have the fingerprints of its sources, which are those of the wheel if none was changed since: make test-kernels builds them.
 pytestmark = [
@@ -41,7 +41,7 @@ def pure(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def wheel(pure: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    extension = Path(native.extension().__file__)
+    extension = Path(available_loops.extension().__file__)
     made: Path = tool("native_wheel").add_loops(pure, extension, tmp_path_factory.mktemp("native"))
     return made
 
@@ -91,7 +91,7 @@ def test_the_native_wheel_adds_loops_and_asks_for_no_numba(pure: Path, wheel: Pa
 
 
 def test_the_same_files_give_the_same_wheel(pure: Path, wheel: Path, tmp_path: Path) -> None:
-    extension = Path(native.extension().__file__)
+    extension = Path(available_loops.extension().__file__)
 
     again = tool("native_wheel").add_loops(pure, extension, tmp_path)
 
@@ -126,7 +126,7 @@ def test_commands_run_without_numba(bare: Environment, tmp_path: Path) -> None:
 CLUSTER = """
 import importlib.util, os, sys
 import trailgate
-from trailgate.columnar.compiling.native import extension
+from trailgate.columnar.compiling.available_loops import extension
 from trailgate.spark import register, session
 
 def seen(_):

@@ -45,12 +45,12 @@ def compile_level(level: str, number: int, folder: Path, *, trust: bool) -> None
     from numba.core.compiler_lock import global_compiler_lock  # noqa: PLC0415
 
     from trailgate.cli.commands.warm import kernels  # noqa: PLC0415
-    from trailgate.columnar.compiling.numba_loops import (  # noqa: PLC0415
+    from trailgate.columnar.compiling.inner_functions import fingerprint  # noqa: PLC0415
+    from trailgate.columnar.compiling.numba_compiler import (  # noqa: PLC0415
         OPTIONS,
-        compilable_entry,
-        signature,
+        compilable_kernel,
+        numba_signature,
     )
-    from trailgate.columnar.compiling.parts import fingerprint  # noqa: PLC0415
 
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
@@ -62,8 +62,8 @@ def compile_level(level: str, number: int, folder: Path, *, trust: bool) -> None
     every = sorted(kernels(), key=lambda kernel: (kernel.function.__module__, kernel.__name__))
     for index, kernel in enumerate(every):
         options = {**OPTIONS, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-        types = signature(kernel.contract.values())
-        dispatcher = numba.njit(**options)(compilable_entry(kernel.function))
+        types = numba_signature(kernel.contract.values())
+        dispatcher = numba.njit(**options)(compilable_kernel(kernel.function))
         dispatcher.compile(types)
         compiled = dispatcher.overloads[types]
         context, symbol = compiled.target_context, f"trailgate_{number}_{index}"
@@ -239,7 +239,7 @@ def build(source: Path, *, trust: bool) -> Path:
 def are_built() -> bool:
     """Return whether the extension in this checkout has every kernel as its code is now, and was built by these tools."""
     from trailgate.cli.commands.warm import kernels  # noqa: PLC0415  a build starts without it
-    from trailgate.columnar.compiling.native import native_loop  # noqa: PLC0415  as above
+    from trailgate.columnar.compiling.available_loops import native_loop  # noqa: PLC0415  as above
 
     output = ROOT / "src" / OUTPUT
     tools = (Path(__file__), ROOT / "tools/loops.c")

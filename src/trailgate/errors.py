@@ -50,7 +50,7 @@ NUMBERED: Final = {
 
 
 def mask_logins(text: str) -> str:
-    """Mask logins and secrets in addresses: ``s3://key:secret@bucket`` → ``s3://***@bucket``."""
+    """Mask the logins and secrets of addresses in the text of an error: ``s3://key:secret@bucket`` → ``s3://***@bucket``."""
     shown = LOGIN.sub("***@", text) if "@" in text else text
     return SECRET.sub("***", shown) if "=" in shown else shown
 
@@ -330,7 +330,7 @@ def nearest_name(name: str, candidates: Iterable[str], *, cutoff: float = 0.6) -
 
 
 def count_noun(count: int, name: str, plural: str = "") -> str:
-    """Return a count with its noun, for example "1 message", "2,000 messages" or "2 batches".
+    """Return a count with its noun for an error or a report, for example "1 message", "2,000 messages" or "2 batches".
 
     The noun gets an s in the plural unless ``plural`` is set.
     """

@@ -35,7 +35,7 @@ from trailgate.browse.operations import OperationSearch, ShownOperation
 from trailgate.browse.spans import UnreadOperations
 from trailgate.definitions.defgen import write_sourcedefs
 from trailgate.errors import TrailgateError
-from trailgate.model.table_patterns import TablePatterns
+from trailgate.model.table_names import TablePatterns
 from trailgate.model.tables import Definitions, Table
 from trailgate.storage.files.trail_files import TrailPosition
 from trailgate.storage.reading.trails import read_trail

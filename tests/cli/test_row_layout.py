@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from trailgate.columnar.kernels.strings import GAP as GAP_SIZE
+from trailgate.terminal.kernels import GAP as GAP_SIZE
 from trailgate.terminal.layout import PaintedText, RowLayout, TableRow, display_width, flow_parts
 from trailgate.terminal.output import GAP
 

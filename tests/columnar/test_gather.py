@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from laws import examples
-from trailgate.columnar.gather import fixed_rows, gather
-from trailgate.columnar.rows import octets, rows_at, words
+from trailgate.arrays import octets, sliding_words
+from trailgate.columnar.gather import gather, gather_matrix
+from trailgate.columnar.strings import matrix_to_binary
 from trailgate.errors import DecodeError
 
 DATA = bytes(range(65, 91))
@@ -58,13 +59,13 @@ def test_a_span_outside_the_buffer_is_an_error() -> None:
 def test_words_are_read_at_any_offset() -> None:
     data = octets(b"\x01\x02\x03\x04\x05")
 
-    assert words(data, "u2").tolist() == [0x0102, 0x0203, 0x0304, 0x0405]
-    assert words(data, "u4", "<")[1:].tolist() == [0x05040302]
-    assert len(words(octets(b""), "u2")) == 0
-    assert rows_at(data, np.array([3, 0]), 2).tolist() == [[4, 5], [1, 2]]
+    assert sliding_words(data, "u2").tolist() == [0x0102, 0x0203, 0x0304, 0x0405]
+    assert sliding_words(data, "u4", "<")[1:].tolist() == [0x05040302]
+    assert len(sliding_words(octets(b""), "u2")) == 0
+    assert gather_matrix(data, np.array([3, 0]), 2).tolist() == [[4, 5], [1, 2]]
 
 
 def test_rows_of_a_matrix_become_values() -> None:
-    found = fixed_rows(np.array([[65, 66], [67, 68]], np.uint8))
+    found = matrix_to_binary(np.array([[65, 66], [67, 68]], np.uint8))
 
     assert found.to_pylist() == [b"AB", b"CD"]

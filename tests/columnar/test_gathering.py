@@ -6,7 +6,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trailgate.columnar.gather import join_small_batches
+from trailgate.columnar.rows import join_small_batches
 
 
 @given(st.lists(st.integers(0, 9), max_size=12), st.integers(1, 12), st.integers(1, 200))

@@ -7,9 +7,10 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
+from trailgate.arrays import octets
 from trailgate.columnar.delimited import find_token_offsets
 from trailgate.columnar.gather import take_text
-from trailgate.columnar.rows import FEW, group_rows, octets
+from trailgate.columnar.rows import FEW, group_rows
 
 
 @given(keys=st.lists(st.integers(-3, 2 * FEW), max_size=200))

@@ -11,7 +11,7 @@ from raw_trail import write_files
 from trail.building import cell, text
 from trail.format.test_trail_header import case_bytes
 from trail.written_formats import read_again, records_of, written
-from trailgate.columnar.rows import octets
+from trailgate.arrays import octets
 from trailgate.jobs.trail_check import check_trail
 from trailgate.model.tables import Column, Definitions, Table
 from trailgate.storage.reading.trails import read_trail

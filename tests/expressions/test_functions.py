@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 
 from expressions.blocks import MISSING, block_of
-from trailgate.columnar.kernels.rows import hash_strings
-from trailgate.columnar.rows import text_view
+from trailgate.columnar.kernels.strings import hash_strings
+from trailgate.columnar.strings import text_view
 from trailgate.errors import OptionError
 from trailgate.expressions.environment_items import ITEMS
 from trailgate.expressions.evaluation import evaluate_as_text, evaluate_with_missing, select_rows

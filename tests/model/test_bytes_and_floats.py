@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trailgate.columnar.digits import LOWER, from_hex, to_hex
+from trailgate.columnar.hex_digits import LOWER, from_hex, to_hex
 from trailgate.errors import DecodeError
 from trailgate.model.tables import Column
 from trailgate.model.values import formatter_for, parser_for, typed_for

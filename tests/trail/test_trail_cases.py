@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 
 from trail.batches import batch_of, operations_of
+from trailgate.arrays import octets
 from trailgate.columnar.kernels.words import SPARE
-from trailgate.columnar.rows import octets
 from trailgate.model.tables import Column, Definitions, Table
 from trailgate.model.types import TypeFamily
 from trailgate.trail.format.tokens import ByteOrder

@@ -11,7 +11,7 @@ import pytest
 from trail.batches import operations_of
 from trail.building import INSERT, record
 from trail.test_trail_cases import cases
-from trailgate.columnar.rows import octets
+from trailgate.arrays import octets
 from trailgate.model.tables import Column, Definitions, Table
 from trailgate.trail.format.record_types import RecordRole
 from trailgate.trail.format.tokens import DATA, HEADER, ByteOrder, encode_outer_object, token

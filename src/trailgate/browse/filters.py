@@ -21,7 +21,7 @@ from trailgate.browse.index import KINDS, NO_KIND, VERSIONS, IndexSpan, TrailInd
 from trailgate.errors import OptionError, did_you_mean
 from trailgate.model.changes import ChangeBlock, StateColumn
 from trailgate.model.positions import long_position
-from trailgate.model.table_patterns import TablePatterns
+from trailgate.model.table_names import TablePatterns
 from trailgate.model.tables import Column
 from trailgate.model.values import formatter_for
 from trailgate.storage.files.trail_files import TrailPosition

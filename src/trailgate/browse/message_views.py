@@ -14,11 +14,11 @@ from typing import Final
 
 import numpy as np
 
+from trailgate.arrays import octets
 from trailgate.capture.capture import Capture, isolate_bad
 from trailgate.capture.formats import parser_type_of
 from trailgate.columnar.code_pages import CodePage, code_page, decode_with_page
 from trailgate.columnar.delimited import index_fields
-from trailgate.columnar.rows import octets
 from trailgate.errors import DecodeError, TrailgateError
 from trailgate.formats.delimited.options import DelimitedOptions
 from trailgate.formats.delimited.reader import ColumnPairing, DelimitedFormat

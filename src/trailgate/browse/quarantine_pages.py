@@ -17,7 +17,7 @@ from markupsafe import escape
 from trailgate.browse.index import TrailIndex
 from trailgate.browse.overview import manifest_of
 from trailgate.browse.pages import Query, link_to
-from trailgate.columnar.kernels.strings import DIGITS
+from trailgate.columnar.kernels.numbers import DIGITS
 from trailgate.errors import DecodeError, OptionError, TrailgateError, mask_logins
 from trailgate.storage.files.listing import TrailListing, list_trail
 from trailgate.storage.files.opened_file import OpenedFile

@@ -35,7 +35,7 @@ from trailgate.browse.spans import UnreadOperations, read_span
 from trailgate.errors import OptionError
 from trailgate.model.changes import ChangeBlock
 from trailgate.model.positions import parse_position
-from trailgate.model.table_patterns import TablePatterns
+from trailgate.model.table_names import TablePatterns
 from trailgate.storage.files.trail_files import TrailPosition
 from trailgate.trail.reading.images import ReadSelection
 

@@ -11,7 +11,7 @@ from trailgate.browse.index import KINDS, TrailIndex
 from trailgate.browse.operations import OperationSearch
 from trailgate.browse.pages import KIND_NAMES, Query, link_to, place_text
 from trailgate.errors import OptionError, TrailgateError
-from trailgate.model.table_patterns import TablePatterns
+from trailgate.model.table_names import TablePatterns
 from trailgate.model.tables import Table
 from trailgate.storage.files.trail_files import TrailPosition
 

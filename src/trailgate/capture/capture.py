@@ -30,6 +30,7 @@ import pyarrow.compute as pc
 from trailgate.arrays import Longs, Mask
 from trailgate.capture.formats import parser_type_of
 from trailgate.columnar.gather import take_text
+from trailgate.columnar.numbers import append_ten_digits
 from trailgate.columnar.rows import BadRowIsolation, distinct_numbers, first_of_each
 from trailgate.errors import OptionError, TrailgateError
 from trailgate.expressions.selection import CaptureRules, TableSelections
@@ -60,7 +61,6 @@ from trailgate.messages.skipped import NOT_SKIPPED, SkippedMessages
 from trailgate.messages.units import ChainedTransactions, TransactionState, open_transaction_error
 from trailgate.model.changes import BEGIN, RECORD_LENGTH, ChangeBatch, ChangeBlock
 from trailgate.model.operations_table import to_operations
-from trailgate.model.positions import append_ten_digits
 from trailgate.model.tables import Definitions
 from trailgate.model.transactions import HeldOperation
 from trailgate.model.values import parser_for

@@ -33,16 +33,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trailgate.arrays import Longs, Mask, Octets
-from trailgate.columnar.gather import fixed_rows
-from trailgate.columnar.kernels.strings import (
-    NO_CHARACTER,
-    NO_ROOM,
-    ONE_BYTE,
-    translate_rows,
-)
+from trailgate.arrays import Longs, Mask, Octets, flat_rows
+from trailgate.columnar.gather import gather_matrix
+from trailgate.columnar.kernels.code_pages import NO_CHARACTER, NO_ROOM, ONE_BYTE, translate_rows
 from trailgate.columnar.kernels.words import SPARE
-from trailgate.columnar.rows import byte_view, flat_rows, mask_as_null, rows_at
+from trailgate.columnar.rows import mask_as_null
+from trailgate.columnar.strings import byte_view, matrix_to_binary, strings_from_lengths
 from trailgate.errors import EncodeError, OptionError, Where, did_you_mean
 
 NONE: Final = "\ufffe"  # marks a byte without a character, as in Python's charmap codecs
@@ -131,17 +127,10 @@ def decode_values(raw: pa.BinaryArray, page: CodePage) -> pa.StringArray:
     sizes = np.diff(begins)
     width = int(sizes.max(initial=0))
     if width and (sizes == width).all():
-        return page.decode(rows_at(data, begins[:-1], width)).values.fill_null("")
+        return page.decode(gather_matrix(data, begins[:-1], width)).values.fill_null("")
     coded = raw.dictionary_encode()
     each = [decode_with_page(value, page) for value in coded.dictionary.to_pylist()]
     return pa.array(each, pa.string()).take(coded.indices)
-
-
-def strings(data: bytes | npt.NDArray[np.uint8], lengths: Longs) -> pa.Array:
-    """Split UTF-8 ``data`` into a string column of consecutive values."""
-    offsets = np.zeros(len(lengths) + 1, np.int32)
-    np.cumsum(lengths, out=offsets[1:])
-    return pa.StringArray.from_buffers(len(lengths), pa.py_buffer(offsets), pa.py_buffer(data))
 
 
 def from_codes(codes: npt.NDArray[np.uint16], kept: Mask) -> pa.Array:
@@ -165,24 +154,24 @@ def from_codes(codes: npt.NDArray[np.uint16], kept: Mask) -> pa.Array:
         units = np.repeat(units, 1 + double)
         units[last - 1], units[last] = all_sequences.units[number].T
     lengths = np.where(kept, sizes, 0).sum(axis=1, dtype=np.int64)
-    return strings(units.astype("<u2").tobytes().decode("utf-16-le").encode(), lengths)
+    return strings_from_lengths(units.astype("<u2").tobytes().decode("utf-16-le").encode(), lengths)
 
 
 def mask_or_none(mask: Mask) -> Mask | None:
-    """Return a mask of bad rows, or None if it marks no row."""
+    """Return a mask of the rows that a code page cannot decode, or None if there are none, as `DecodedText` has it."""
     return mask if mask.any() else None
 
 
 def decode_each(matrix: Octets, decode: Callable[[bytes], str]) -> DecodedText:
-    """Decode each row of a byte matrix with a function that is called once per distinct value.
+    """Decode the rows of a byte matrix with a code page's function, which is called once per distinct value.
 
     A row for which it raises UnicodeError is bad.
     """
-    return decode_distinct(fixed_rows(matrix), decode)
+    return decode_distinct(matrix_to_binary(matrix), decode)
 
 
 def decode_distinct(raws: pa.BinaryArray, decode: Callable[[bytes], str]) -> DecodedText:
-    """Decode byte strings without nulls with a function that is called once per distinct value.
+    """Decode a binary column without nulls with a code page's function, which is called once per distinct value.
 
     A value for which it raises UnicodeError is bad.
     """
@@ -203,7 +192,7 @@ def decode_distinct(raws: pa.BinaryArray, decode: Callable[[bytes], str]) -> Dec
 
 
 def encode_each(values: pa.Array, page: str, encode: Callable[[str], bytes]) -> pa.Array:
-    """Encode each string of a column with a function that is called once per distinct value.
+    """Encode a string column with a code page's function, which is called once per distinct value.
 
     Raises EncodeError, which names the code page ``page``, if the function raises UnicodeError.
     """
@@ -312,7 +301,7 @@ class SingleBytePage:
             row = int(np.searchsorted(ends, error.start, "right"))
             raise unencodable_error(self.name, values[row].as_py(), row) from None
         lengths = pc.utf8_length(values).to_numpy().astype(np.int64)
-        return strings(encoded, lengths).view(pa.binary())
+        return strings_from_lengths(encoded, lengths).view(pa.binary())
 
 
 def _table(name: str) -> bytes:
@@ -562,7 +551,7 @@ class Utf8Page:
     def decode(self, matrix: Octets) -> DecodedText:
         """Check which rows are UTF-8, and return them as strings."""
         try:
-            return DecodedText(fixed_rows(matrix).cast(pa.string()))
+            return DecodedText(matrix_to_binary(matrix).cast(pa.string()))
         except pa.ArrowInvalid:
             return decode_each(matrix, bytes.decode)
 
@@ -626,7 +615,7 @@ def _decode_together(page: SingleBytePage, values: pa.BinaryArray) -> DecodedTex
     # ends[i] is the size in UTF-8 of the first i bytes, so it translates offsets of bytes to offsets of text.
     ends = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
     _, data_of_text = byte_view(text.values)
-    return DecodedText(strings(data_of_text, np.diff(ends[offsets - offsets[0]])))
+    return DecodedText(strings_from_lengths(data_of_text, np.diff(ends[offsets - offsets[0]])))
 
 
 def _decode_separately(page: CodePage, values: pa.BinaryArray) -> DecodedText:

@@ -18,12 +18,11 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from trailgate.arrays import Longs, Octets, Offsets
+from trailgate.arrays import Longs, Octets, Offsets, octets
 from trailgate.columnar.gather import gather
 from trailgate.columnar.kernels import delimited as kernels
 from trailgate.columnar.kernels import regular_fields
 from trailgate.columnar.kernels.gather import MAX_INT32
-from trailgate.columnar.rows import octets
 from trailgate.errors import DecodeError, Where
 
 SHOWN: Final = 24  # bytes of context in an error

@@ -1,4 +1,4 @@
-"""Copy values that are scattered in a buffer into an Arrow column, and join small record batches.
+"""Copy values that are scattered in a buffer into an Arrow column or a matrix.
 
 Values are given by their start and end offsets: from ``b"..AB..C"``, the spans (2, 4) and (6, 7)
 result in the column "AB", "C". A first loop measures all values and checks that they are within the
@@ -7,23 +7,19 @@ buffer; a second one copies them in words of 32 bytes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Any, Final
+import zlib
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
-from trailgate.arrays import Longs, Mask, Octets, Offsets
+from trailgate.arrays import Longs, Mask, Octets, Offsets, octets, sliding_windows
 from trailgate.columnar.kernels import gather as kernels
+from trailgate.columnar.kernels import rows as row_kernels
 from trailgate.columnar.kernels.words import SPARE
-from trailgate.columnar.rows import octets, text_view
+from trailgate.columnar.strings import NO_NULLS, build_binary_column, text_view
 from trailgate.errors import DecodeError, Where
-
-NO_NULLS = np.zeros(0, np.bool_)
-
-# Up to this many rows, or bytes of buffers, the cost of a batch matters more than that of copying it.
-ROWS: Final = 8192
-SIZE: Final = 8 << 20  # bytes of buffers, about
 
 
 def gather(
@@ -47,7 +43,7 @@ def gather(
     missing = NO_NULLS if nulls is None else np.ascontiguousarray(nulls)
     assert len(missing) in {0, len(starts)}
     offsets = np.empty(len(starts) + 1, np.int32)
-    size = kernels.measure(starts, ends, missing, len(data), offsets)
+    size = kernels.measure_values(starts, ends, missing, len(data), offsets)
     if size < 0:
         raise measure_error(size, len(data))
     return gather_measured(data, starts, offsets, missing, text=text, checked=checked)
@@ -64,29 +60,14 @@ def gather_measured(
 ) -> pa.Array:
     """Copy values to a column like ``gather``, if they are already measured and checked.
 
-    ``offsets`` are the Arrow offsets that ``kernels.measure`` or a similar kernel has written.
+    ``offsets`` are the Arrow offsets that ``kernels.measure_values`` or a similar kernel has written.
     """
     out = np.empty(int(offsets[-1]) + SPARE, np.uint8)
-    ascii_only = kernels.copy(data, starts, offsets, out)
+    ascii_only = kernels.copy_values(data, starts, offsets, out)
     values = build_binary_column(offsets, out, nulls, text=text)
     if text and not checked and not ascii_only:
-        check_text(values, starts)
+        check_gathered_text(values, starts)
     return values
-
-
-def build_binary_column(offsets: Offsets, data: Octets, nulls: Mask, *, text: bool) -> pa.Array:
-    """Build an Arrow binary or string column from its offsets, bytes and a mask of the nulls.
-
-    ``nulls`` may be empty. ``data`` may be longer than the values: the extra bytes (``SPARE``) let
-    loops read complete words at the end.
-    """
-    valid = None
-    if len(nulls) and nulls.any():
-        # Arrow's validity bits: 1 for a value, and row 0 in the lowest bit of byte 0.
-        valid = pa.py_buffer(np.packbits(~nulls, bitorder="little"))
-    kind = pa.string() if text else pa.binary()
-    buffers = [valid, pa.py_buffer(offsets), pa.py_buffer(data)]
-    return pa.Array.from_buffers(kind, len(offsets) - 1, buffers)
 
 
 def _as_longs(starts: Longs | Offsets, ends: Longs | Offsets) -> tuple[Longs, Longs]:
@@ -95,14 +76,14 @@ def _as_longs(starts: Longs | Offsets, ends: Longs | Offsets) -> tuple[Longs, Lo
 
 
 def measure_error(problem: int, size: int) -> DecodeError:
-    """Build the error for a problem code of the kernel ``measure``. ``size`` is the size of the buffer."""
+    """Build the error for a problem code of the kernel ``measure_values``. ``size`` is the size of the buffer."""
     if problem == kernels.OUTSIDE:
         return DecodeError(f"a value lies outside its {size} bytes")
     return DecodeError("the values of one column are more than 2 GiB", hint="read fewer at a time")
 
 
-def check_text(values: pa.Array, starts: Longs) -> None:
-    """Raise DecodeError for the first value of a column that is not UTF-8. ``starts`` are the values' offsets, for the error."""
+def check_gathered_text(values: pa.Array, starts: Longs) -> None:
+    """Raise DecodeError for the first gathered value that is not UTF-8. ``starts`` are the offsets of the values in the buffer."""
     # The column was built as text without a check. The cast from binary checks it.
     raw = values.view(pa.binary())
     try:
@@ -125,41 +106,25 @@ def take_text(values: pa.Array, rows: Longs) -> pa.Array:
         return values
     offsets, data = text_view(values)
     rows, taken = np.ascontiguousarray(rows, np.int64), np.empty(len(rows) + 1, np.int32)
-    size = kernels.measure_rows(offsets, len(data), rows, taken)
+    size = row_kernels.measure_selected_rows(offsets, len(data), rows, taken)
     if size < 0:
         raise measure_error(size, len(data))
     out = np.empty(size + SPARE, np.uint8)
-    kernels.copy_rows(data, offsets, rows, taken, out)
+    row_kernels.copy_selected_rows(data, offsets, rows, taken, out)
     return build_binary_column(taken, out, NO_NULLS, text=True)
 
 
-def fixed_rows(matrix: Octets) -> pa.Array:
-    """Return the rows of a byte matrix as a binary column that shares its bytes."""
-    count, width = matrix.shape
-    offsets = np.arange(count + 1, dtype=np.int32) * np.int32(width)
-    return build_binary_column(
-        offsets, np.ascontiguousarray(matrix).reshape(-1), NO_NULLS, text=False
-    )
+def gather_matrix(data: Octets, starts: npt.NDArray[np.int64], width: int) -> Octets:
+    """Copy values of ``width`` bytes, data[start:start + width], to a matrix with one row per value."""
+    if not len(starts) or not width:
+        return np.zeros((len(starts), width), np.uint8)
+    return sliding_windows(data, width)[starts].view(np.uint8).reshape(len(starts), width)
 
 
-def join_small_batches(
-    batches: Iterable[pa.RecordBatch], rows: int = ROWS, size: int = SIZE
-) -> Iterator[pa.RecordBatch]:
-    """Join small Arrow record batches of one schema, up to ``rows`` rows and about ``size`` bytes each, in their order.
-
-    This saves costs that every batch has. A larger batch is returned unchanged.
-    """
-    buffered: list[pa.RecordBatch] = []
-    count = total = 0
-    for batch in batches:
-        count, total = count + len(batch), total + batch.get_total_buffer_size()
-        if buffered and (count > rows or total > size or batch.schema != buffered[0].schema):
-            yield _join(buffered)
-            buffered, count, total = [], len(batch), batch.get_total_buffer_size()
-        buffered.append(batch)
-    if buffered:
-        yield _join(buffered)
-
-
-def _join(buffered: list[pa.RecordBatch]) -> pa.RecordBatch:
-    return buffered[0] if len(buffered) == 1 else pa.concat_batches(buffered)
+def checksums(data: Any, starts: Longs, ends: Longs) -> list[int]:
+    """Return the CRC-32 checksums of values that are scattered in a buffer: data[starts[i]:ends[i]]."""
+    view = memoryview(data)
+    return [
+        zlib.crc32(view[begin:end])
+        for begin, end in zip(starts.tolist(), ends.tolist(), strict=True)
+    ]

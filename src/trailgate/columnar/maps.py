@@ -14,11 +14,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask
-from trailgate.columnar.gather import NO_NULLS
-from trailgate.columnar.gather import build_binary_column as column_of
 from trailgate.columnar.kernels import gather as kernels
 from trailgate.columnar.kernels.words import SPARE
-from trailgate.columnar.rows import row_error, text_view
+from trailgate.columnar.rows import row_error
+from trailgate.columnar.strings import NO_NULLS, text_view
+from trailgate.columnar.strings import build_binary_column as column_of
 from trailgate.errors import DecodeError, EncodeError, Where
 
 _ALL: Final = np.zeros(0, bool)  # no mask: all are kept
@@ -101,7 +101,7 @@ def _interleave(
     # One offset more than values. SPARE bytes follow, because values are copied in words.
     items = np.empty(1 + (np.count_nonzero(kept) if len(kept) else len(offsets) - 1), np.int32)
     out = np.empty(int(offsets[-1] - offsets[0]) + SPARE, np.uint8)
-    size = kernels.interleave(data, offsets, len(columns), kept, items, out)
+    size = kernels.interleave_columns(data, offsets, len(columns), kept, items, out)
     assert size >= 0, "Arrow's values are within its buffers"
     nulls = NO_NULLS
     if valid is not None:

@@ -15,16 +15,18 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trailgate.columnar.kernels import dates as kernels
-from trailgate.columnar.rows import (
+from trailgate.arrays import Longs, octets
+from trailgate.columnar.gather import measure_error
+from trailgate.columnar.kernels import numbers as kernels
+from trailgate.columnar.kernels.words import SPARE
+from trailgate.columnar.rows import convert_valid_rows, find_failing_row, row_error
+from trailgate.columnar.strings import (
+    NO_NULLS,
+    build_binary_column,
     byte_view,
-    convert_valid_rows,
-    find_failing_row,
     most_bytes,
-    octets,
-    row_error,
     text_view,
-    trim,
+    trim_strings,
 )
 from trailgate.errors import DecodeError
 
@@ -41,7 +43,7 @@ _PLAIN_SCALE: Final = 6
 
 
 def integer_limits(width_bytes: int, signed: bool) -> tuple[int, int]:
-    """Return the lowest and highest value of a binary integer of ``width_bytes``."""
+    """Return the lowest and highest number that a signed or unsigned integer of ``width_bytes`` can have."""
     bits = 8 * width_bytes
     return (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
 
@@ -65,14 +67,14 @@ def parse_integers(values: pa.StringArray, scale: int, width_bytes: int, signed:
             row = find_failing_row(parse, dense)
         raise _number_error(dense, row, (low, high), scale)
 
-    plain = None if scale else parse_digits(values, (low, high), signed)
+    plain = None if scale else parse_plain_integers(values, (low, high), signed)
     return convert_valid_rows(with_place, values) if plain is None else plain
 
 
-def parse_digits(
+def parse_plain_integers(
     values: pa.StringArray, bounds: tuple[int, int], signed: bool = True
 ) -> pa.Array | None:
-    """Parse a column of numbers of 1 to 18 digits in one loop, or return None if a value has another form.
+    """Parse a column of integers of 1 to 18 plain digits in one loop, or return None if a value has another form.
 
     Also returns None if a number is outside ``bounds`` (lowest and highest), or if the column is a
     slice or has only nulls.
@@ -99,13 +101,13 @@ def _no_number(values: pa.Array, row: int) -> DecodeError:
     Its ``alike`` lists all rows that are not numbers.
     """
     error = row_error("not a number", values, row)
-    numbers = np.asarray(pc.match_substring_regex(trim(values), NUMBER).fill_null(True))
+    numbers = np.asarray(pc.match_substring_regex(trim_strings(values), NUMBER).fill_null(True))
     error.alike = np.flatnonzero(~numbers).tolist()
     return error
 
 
 def _number_error(values: pa.Array, row: int, bounds: tuple[int, int], scale: int) -> DecodeError:
-    if not pc.match_substring_regex(trim(values.slice(row, 1)), NUMBER)[0].as_py():
+    if not pc.match_substring_regex(trim_strings(values.slice(row, 1)), NUMBER)[0].as_py():
         return _no_number(values, row)
     low, high = bounds
     problem = (
@@ -126,7 +128,7 @@ def _integers(values: pa.Array, signed: bool) -> pa.Array:
     offsets, data = byte_view(values)
     # Arrow's cast accepts 0x10 as 16, which is not a number here, and not all blanks around a number.
     if not _NUMBER_BYTES[data[offsets[0] : offsets[-1]]].all():
-        values = trim(values)
+        values = trim_strings(values)
         offsets, data = byte_view(values)
         if not _NUMBER_BYTES[data[offsets[0] : offsets[-1]]].all():
             raise DecodeError("not a number")
@@ -185,7 +187,7 @@ def _check_cast(values: pa.Array, decimals: pa.Array, *, has_power: bool) -> Non
 
 def _plain(values: pa.Array) -> pa.Array:
     """Return number text without surrounding blanks and without insignificant zeros: " 01.50" becomes "1.5"."""
-    values = pc.replace_substring_regex(trim(values), _LEADING_ZEROS, r"\1\2")
+    values = pc.replace_substring_regex(trim_strings(values), _LEADING_ZEROS, r"\1\2")
     values = pc.replace_substring_regex(values, _ZERO, "0")
     return pc.replace_substring_regex(values, _TRAILING_ZEROS, r"\1")
 
@@ -214,7 +216,7 @@ def check_number_text(values: pa.StringArray) -> pa.StringArray:
     """
 
     def check(dense: pa.Array) -> pa.Array:
-        dense = trim(dense)
+        dense = trim_strings(dense)
         if not _surely_numbers(dense) and not _match(dense):
             raise DecodeError("not a number")
         return dense
@@ -313,3 +315,21 @@ def parse_decimals(values: pa.StringArray, data_type: pa.DataType) -> pa.Array:
         raise row_error(problem, dense, row)
 
     return convert_valid_rows(convert, values)
+
+
+def append_ten_digits(strings: pa.StringArray, numbers: Longs) -> pa.StringArray:
+    """Append a point and a number of ten digits to each string of a column, for example ``a.0000000042``.
+
+    So sequence ids number the operations of a transaction. There must be no nulls.
+    """
+    offsets, data = text_view(strings)
+    placed = np.empty(len(strings) + 1, np.int32)
+    out = np.empty(
+        int(offsets[-1]) - int(offsets[0]) + len(strings) * (kernels.DIGITS + 1) + SPARE, np.uint8
+    )
+    size = kernels.append_numbers(
+        data, offsets, np.ascontiguousarray(numbers, np.int64), placed, out
+    )
+    if size < 0:
+        raise measure_error(size, len(data))
+    return build_binary_column(placed, out, NO_NULLS, text=True)

@@ -16,11 +16,10 @@ from typing import Final, NamedTuple, Self
 import numpy as np
 import pyarrow as pa
 
-from trailgate.arrays import Longs, Mask, Octets
+from trailgate.arrays import Longs, Mask, Octets, octets
 from trailgate.columnar.kernels import templates as kernels
 from trailgate.columnar.kernels.gather import MAX_INT32
 from trailgate.columnar.kernels.words import SPARE
-from trailgate.columnar.rows import octets
 from trailgate.errors import EncodeError, Where
 
 SPECIAL: Final = 5  # special bytes in addition to controls: the kernel compares five at once
@@ -195,8 +194,8 @@ def measure_templates(
     return MeasuredRows(sizes, tuple(bases), form_arrays, values, written)
 
 
-def write_texts(pieces: Sequence[RowPiece], rows: int) -> pa.StringArray:
-    """Write the rows of these template pieces to a text column. Nothing is escaped."""
+def templates_to_strings(pieces: Sequence[RowPiece], rows: int) -> pa.StringArray:
+    """Build a string column of the rows that template pieces describe. Nothing is escaped."""
     measured = measure_templates(pieces, rows)
     offsets = np.zeros(rows + 1, np.int64)
     np.cumsum(measured.sizes, out=offsets[1:])

@@ -21,19 +21,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trailgate.arrays import Longs, Octets
-from trailgate.columnar.gather import NO_NULLS, build_binary_column
-from trailgate.columnar.kernels import dates as date_kernels
-from trailgate.columnar.kernels import written_times as text_kernels
+from trailgate.arrays import Longs, Octets, octets
+from trailgate.columnar.kernels import temporal as kernels
 from trailgate.columnar.kernels.words import SPARE
 from trailgate.columnar.numbers import parse_integers
-from trailgate.columnar.rows import (
-    convert_valid_rows,
-    matrix_to_strings,
-    octets,
-    row_error,
-    text_view,
-)
+from trailgate.columnar.rows import convert_valid_rows, row_error
+from trailgate.columnar.strings import NO_NULLS, build_binary_column, matrix_to_strings, text_view
 from trailgate.errors import EncodeError, OptionError, Where
 
 MOST_FRACTION_DIGITS: Final = 12  # Db2's TIMESTAMP(12); digits 10 to 12 must be zero
@@ -338,7 +331,7 @@ def parse_datetimes(values: pa.StringArray, fmt: DateFormat, width: int) -> pa.S
 
 
 def iso_width(width: int) -> int:
-    """Return the longest width of ISO text that fits in a datetime column of ``width`` characters.
+    """Return how many characters of an ISO time, YYYY-MM-DD HH:MI:SS.ffffff, fit in a datetime column of ``width`` characters.
 
     Raises OptionError if not even the year (4 characters) fits.
     """
@@ -391,16 +384,16 @@ def _read(values: pa.StringArray, fmt: DateFormat, size: int, micros: Longs, iso
     truncate, or -1. Raises DecodeError for the first bad row, with all bad rows in ``alike``.
     """
     offsets, data = text_view(values)
-    tables, part = _tables(fmt), np.empty(date_kernels.PARTS, np.int64)
-    row = date_kernels.read_times(data, offsets, tables, size, part, micros, iso, NO_NULLS)
+    tables, part = _tables(fmt), np.empty(kernels.PARTS, np.int64)
+    row = kernels.read_times(data, offsets, tables, size, part, micros, iso, NO_NULLS)
     if row >= 0:
         hint = UNFORMATTED if fmt is DEFAULT_FORMAT else _configure(fmt)
         error = row_error(_wrong(fmt), values, row, hint)
         wrong = np.zeros(len(values), np.bool_)
-        date_kernels.read_times(data, offsets, tables, size, part, micros, iso, wrong)
+        kernels.read_times(data, offsets, tables, size, part, micros, iso, wrong)
         error.alike = np.flatnonzero(wrong).tolist()
         raise error
-    return int(part[date_kernels.CUT])
+    return int(part[kernels.CUT])
 
 
 def _wrong(fmt: DateFormat) -> str:
@@ -412,7 +405,7 @@ def _configure(fmt: DateFormat) -> str:
 
 
 @cache
-def _tables(fmt: DateFormat) -> date_kernels.LayoutTables:
+def _tables(fmt: DateFormat) -> kernels.LayoutTables:
     """Return a date format's layouts, fields, literals and shapes as arrays for the kernel."""
     layouts: list[tuple[int, ...]] = []
     fields: list[tuple[int, ...]] = []
@@ -432,7 +425,7 @@ def _tables(fmt: DateFormat) -> date_kernels.LayoutTables:
         layouts.append((layout.length, *ends, *starts))
     rows = [np.array(table, np.int64).ravel() for table in (layouts, fields, literals)]
     shapes = np.concatenate([_shape(layout) for layout in fmt.layouts]).view(np.uint64)
-    return date_kernels.LayoutTables(rows[0], rows[1], rows[2], shapes, octets(_MONTHS))
+    return kernels.LayoutTables(rows[0], rows[1], rows[2], shapes, octets(_MONTHS))
 
 
 def _shape(layout: DateLayout) -> Octets:
@@ -441,8 +434,8 @@ def _shape(layout: DateLayout) -> Octets:
     They are zeros if the layout has parts that are not pairs of digits, or is too long.
     """
     # For "HH:MI": mask F0 F0 FF F0 F0, the expected bytes under it 30 30 3A 30 30, and digits F0 F0 00 F0 F0.
-    mask, left, digits = shape = np.zeros((3, date_kernels.SHAPED), np.uint8)
-    if layout.length > date_kernels.SHAPED or not all(map(_is_pairs, layout.fields)):
+    mask, left, digits = shape = np.zeros((3, kernels.SHAPED), np.uint8)
+    if layout.length > kernels.SHAPED or not all(map(_is_pairs, layout.fields)):
         return shape.ravel()
     for part in layout.fields:
         within = slice(part.start, part.start + part.width)
@@ -469,7 +462,7 @@ def iso_to_timestamp(values: pa.StringArray, width: int) -> pa.Array:
     def convert(dense: pa.Array) -> pa.Array:
         offsets, data = text_view(dense)
         micros, part = np.empty(len(dense), np.int64), np.empty(7, np.int64)
-        if date_kernels.read_iso(data, offsets, width, part, micros) >= 0:
+        if kernels.read_iso(data, offsets, width, part, micros) >= 0:
             if width == TO_HOUR:  # the default format has no layout that ends with the hour
                 dense = pc.binary_join_element_wise(dense, ":00", "")
             micros, cut = _microseconds(dense, DEFAULT_FORMAT)
@@ -493,19 +486,17 @@ def format_times(micros: Longs, marks: bytes = ISO, *, trimmed: bool = False) ->
     """
     times = np.ascontiguousarray(micros, np.int64)
     offsets = np.empty(len(times) + 1, np.int32)
-    out = np.empty(len(times) * text_kernels.LONGEST, np.uint8)
-    _check_text_format(times, text_kernels.write_times(times, octets(marks), trimmed, offsets, out))
+    out = np.empty(len(times) * kernels.LONGEST, np.uint8)
+    _check_text_format(times, kernels.write_times(times, octets(marks), trimmed, offsets, out))
     return build_binary_column(offsets, out, NO_NULLS, text=True)
 
 
 def format_ordinals(micros: Longs) -> tuple[pa.StringArray, pa.StringArray]:
     """Format microseconds since 1970 as YYYYDDD and HHMMSSffffff. Raises the same errors as ``format_times``."""
     times = np.ascontiguousarray(micros, np.int64)
-    dates = np.empty((len(times), text_kernels.DATE), np.uint8)
-    clocks = np.empty((len(times), text_kernels.CLOCK), np.uint8)
-    _check_text_format(
-        times, text_kernels.write_ordinals(times, dates.reshape(-1), clocks.reshape(-1))
-    )
+    dates = np.empty((len(times), kernels.DATE), np.uint8)
+    clocks = np.empty((len(times), kernels.CLOCK), np.uint8)
+    _check_text_format(times, kernels.write_ordinals(times, dates.reshape(-1), clocks.reshape(-1)))
     return matrix_to_strings(dates), matrix_to_strings(clocks)
 
 

@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple
 
 from trailgate.definitions.defgen_layout import complete_table
 from trailgate.errors import DefinitionError, EncodeError, Where
-from trailgate.model.table_patterns import normalize_table_name, split_table_name, unquote
+from trailgate.model.table_names import normalize_table_name, split_table_name, unquote
 from trailgate.model.tables import Column, DatabaseLines, Definitions, Table
 from trailgate.model.types import TYPES
 

@@ -46,8 +46,7 @@ from trailgate.expressions.values import (
     Verdicts,
     missing_of,
 )
-from trailgate.model.changes import ABSENT, DELETE, ChangeBlock, StateColumn
-from trailgate.model.operations_table import select_images
+from trailgate.model.changes import ABSENT, DELETE, ChangeBlock, StateColumn, select_images
 from trailgate.model.tables import Table
 
 NOTHING: Final = GetenvValues()

@@ -42,7 +42,7 @@ from trailgate.expressions.parameter_remarks import (
 from trailgate.expressions.parser import parse_condition, parse_value
 from trailgate.expressions.selection import ALL, CaptureRules, SelectCondition, TableRule, UserToken
 from trailgate.expressions.values import GetenvValues
-from trailgate.model.table_patterns import NAME_PART, split_table_name
+from trailgate.model.table_names import NAME_PART, split_table_name
 
 # The word in GETINSERTS and the like, and the letter of the operation.
 OPERATIONS: Final = {"INSERT": "I", "UPDATE": "U", "DELETE": "D", "TRUNCATE": "T"}

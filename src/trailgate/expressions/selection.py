@@ -30,7 +30,7 @@ from trailgate.expressions.evaluation import (
 from trailgate.expressions.syntax import Expression, FunctionCall
 from trailgate.expressions.values import GetenvValues
 from trailgate.model.changes import ABSENT, DELETE, KEY_UPDATE, UPDATE, ChangeBlock, Image
-from trailgate.model.table_patterns import TablePatterns, describe_no_match
+from trailgate.model.table_names import TablePatterns, describe_no_match
 from trailgate.model.tables import Definitions, Table
 from trailgate.options import check_calls, check_items
 

@@ -22,7 +22,7 @@ import numpy as np
 from trailgate.arrays import CHUNK, Longs, Octets
 from trailgate.errors import DecodeError, TrailgateError, mask_logins
 from trailgate.model.kernels import BEGINS, UNDOES
-from trailgate.model.shapes import check_types, find_fine_times
+from trailgate.model.shapes import check_typed_values, find_fine_times
 from trailgate.model.tables import Definitions
 from trailgate.model.transactions import FollowedTransactions, TransactionOutcome
 from trailgate.storage.files.addresses import name_of
@@ -134,7 +134,7 @@ class ReaderCheck:
         )
         if self.values:
             for block in decoded.batch.blocks:
-                check_types(block)
+                check_typed_values(block)
                 for column, error in find_fine_times(block):
                     raw = error.where.raw or b""
                     text = f"{block.table.name}, column {column}: {raw.decode(errors='replace')}"

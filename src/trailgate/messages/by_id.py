@@ -23,7 +23,7 @@ import numpy as np
 import pyarrow as pa
 
 from trailgate.arrays import Longs, Mask, Octets
-from trailgate.columnar.rows import mask_differing_rows
+from trailgate.columnar.strings import mask_differing_rows
 from trailgate.errors import TransactionError
 from trailgate.messages.by_indicators import begin_rows, first_values
 from trailgate.messages.message_numbers import (
@@ -42,13 +42,14 @@ from trailgate.messages.problems import (
 from trailgate.messages.raw_operations import RawOperations, check_lengths, kept_operations
 from trailgate.messages.segments import check_segments, missing_end_error
 from trailgate.messages.units import ChainedTransactions, TransactionState, find_units
-from trailgate.model.changes import ChangeBlock, indicators
+from trailgate.model.changes import ChangeBlock
 from trailgate.model.kernels import BEGINS
 from trailgate.model.transactions import (
     find_begin_rows,
     indicator_marks,
     mask_ends,
     repair_indicators,
+    transaction_indicators,
 )
 
 ENDED: Final = 0  # nothing is open
@@ -115,7 +116,7 @@ def chain_by_id(
             last=known,
         )
     return ChainedTransactions(
-        tx_ind=indicators(walk.opens, walk.closes),
+        tx_ind=transaction_indicators(walk.opens, walk.closes),
         tx_id=raw.tx_id,
         csn=csn,
         kept=kept_operations(raw, bad),

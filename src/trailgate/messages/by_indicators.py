@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask, Octets
 from trailgate.columnar.gather import take_text
-from trailgate.columnar.rows import find_different_row
+from trailgate.columnar.strings import find_different_row
 from trailgate.errors import TransactionError
 from trailgate.messages.problems import Problem, ProblemCollector
 from trailgate.messages.raw_operations import RawOperations, check_lengths, kept_operations
@@ -34,13 +34,13 @@ from trailgate.messages.units import (
     UnitMasks,
     find_units,
 )
-from trailgate.model.changes import indicators
 from trailgate.model.kernels import BEGINS, BEGINS_INSIDE, ENDS
 from trailgate.model.transactions import (
     FollowedTransactions,
     find_begin_rows,
     follow,
     indicator_marks,
+    transaction_indicators,
 )
 
 ONE_MESSAGE: Final = "One message is one transaction unless an indicator (txind) marks where transactions begin and end"
@@ -64,7 +64,7 @@ def chain_by_indicators(
         new = np.append(True, raw.message[1:] != raw.message[:-1])[: len(raw.message)]
         # Every message is a complete transaction: its first operation begins it, its last one ends
         # it.
-        letters = indicators(new, np.append(new[1:], True)[: len(new)])
+        letters = transaction_indicators(new, np.append(new[1:], True)[: len(new)])
         followed = follow(indicator_marks(letters))
         every = np.ones(messages, bool)
         marks, state = UnitMasks(every, every), TransactionState()

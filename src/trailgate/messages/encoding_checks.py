@@ -13,8 +13,8 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
+from trailgate.arrays import octets
 from trailgate.columnar.gather import gather
-from trailgate.columnar.rows import octets
 from trailgate.errors import DecodeError, TrailgateError, Where
 from trailgate.messages import kernels
 from trailgate.messages.error_columns import ErrorColumns

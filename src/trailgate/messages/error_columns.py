@@ -23,8 +23,8 @@ import pyarrow.compute as pc
 from trailgate import errors as every_error
 from trailgate.arrays import Longs, Mask, Octets
 from trailgate.columnar.gather import gather
-from trailgate.columnar.rows import text_view
-from trailgate.columnar.templates import PieceForm, RowPiece, write_texts
+from trailgate.columnar.strings import text_view
+from trailgate.columnar.templates import PieceForm, RowPiece, templates_to_strings
 from trailgate.errors import NUMBERED, SHOWN, DecodeError, TrailgateError, Where, mask_logins
 from trailgate.messages import kernels
 
@@ -338,7 +338,7 @@ def _texts(errors: ErrorColumns) -> pa.StringArray:
     hint, absent = _printed("hint", errors.columns["hint"])
     if absent is None or not isinstance(hint, pa.Scalar):
         template.add_part(". ", hint, absent)
-    return write_texts(template.finish(), errors.count)
+    return templates_to_strings(template.finish(), errors.count)
 
 
 def _printed(name: str, part: Part) -> tuple[Part, Mask | None]:

@@ -20,7 +20,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import Mask
-from trailgate.columnar.rows import mask_differing_rows, nullify_rows
+from trailgate.columnar.rows import nullify_rows
+from trailgate.columnar.strings import mask_differing_rows
 from trailgate.expressions.selection import CaptureRules
 from trailgate.messages.records import MessageRecordGroup, R, RowErrors
 from trailgate.model.changes import (

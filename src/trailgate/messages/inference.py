@@ -16,7 +16,7 @@ from trailgate.definitions.defgen_layout import complete_table
 from trailgate.errors import DefinitionError, Where
 from trailgate.messages.messages import MessageBatch
 from trailgate.messages.records import BadMessagesError
-from trailgate.model.tables import Definitions, Table, describe_type
+from trailgate.model.tables import Definitions, Table, describe_column_type
 
 T = TypeVar("T")
 _HINT: Final = (
@@ -66,7 +66,7 @@ def merge_descriptions(known: Mapping[str, Table], table: Table) -> Table:
     for column in table.columns:
         earlier = columns_by_name.setdefault(column.name.casefold(), column)
         if replace(earlier, fetch_offset=0) != replace(column, fetch_offset=0):
-            was, now = describe_type(earlier), describe_type(column)
+            was, now = describe_column_type(earlier), describe_column_type(column)
             problem = f"column {column.name} of {table.name} is described in two ways by messages: as {was} and as {now}"
             where = Where(table=table.name, field=column.name)
             raise DefinitionError(problem, where=where, hint=_HINT)

@@ -21,8 +21,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trailgate.arrays import Longs, Mask
-from trailgate.columnar.rows import byte_view, octets
+from trailgate.arrays import Longs, Mask, octets
+from trailgate.columnar.strings import byte_view
 from trailgate.errors import DecodeError, OptionError
 from trailgate.messages.problems import NOTHING_LATER, Lookahead, Problem
 from trailgate.options import check_calls, check_items

@@ -22,8 +22,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask
-from trailgate.columnar.digits import checksums
-from trailgate.columnar.rows import encode_distinct, text_view
+from trailgate.columnar.gather import checksums
+from trailgate.columnar.rows import encode_distinct
+from trailgate.columnar.strings import text_view
 from trailgate.columnar.temporal import DEFAULT_FORMAT, DateFormat, parse_timestamps
 from trailgate.errors import DecodeError, TransactionError
 from trailgate.messages.bad_values import errors_by_row
@@ -33,7 +34,7 @@ from trailgate.messages.problems import Problem
 from trailgate.messages.properties import TIME, MetadataOptions, ValueSource
 from trailgate.messages.property_rows import SourceKind
 from trailgate.messages.records import MessageRecords
-from trailgate.model.table_patterns import join_table_name
+from trailgate.model.table_names import join_table_name
 
 JMS_MESSAGE_ID: Final = "JMSMessageID"
 # Message ids: many times the number of messages that brokers send ahead.

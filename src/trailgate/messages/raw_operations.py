@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask, Octets
-from trailgate.columnar.rows import find_row_without_mark, text_view
+from trailgate.columnar.strings import find_row_without_mark, text_view
 from trailgate.errors import TransactionError
 from trailgate.messages.message_numbers import MessageBoundaries
 from trailgate.messages.problems import ProblemCollector

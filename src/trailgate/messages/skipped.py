@@ -16,9 +16,8 @@ from typing import Final, NamedTuple
 import numpy as np
 import pyarrow.compute as pc
 
-from trailgate.arrays import Longs, Mask
+from trailgate.arrays import Longs, Mask, octets
 from trailgate.columnar.gather import gather
-from trailgate.columnar.rows import octets
 from trailgate.errors import count_noun
 from trailgate.messages.messages import MessageBatch
 

@@ -16,6 +16,7 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask, Octets
 from trailgate.columnar.gather import take_text
@@ -28,10 +29,6 @@ INSERT, UPDATE, KEY_UPDATE, DELETE, TRUNCATE = (ord(c) for c in "IUKDT")
 BEGIN, MIDDLE, END, WHOLE = (ord(c) for c in "BMEW")
 OP_TYPES: Final = frozenset("IUKDT")
 TX_INDICATORS: Final = frozenset("BMEW")
-LETTERS: Final = np.array(
-    [MIDDLE, END, BEGIN, WHOLE], np.uint8
-)  # indicators of operations in the middle, last, first and alone: index 2 * first + last
-LETTERS.setflags(write=False)
 # The value of a user token that is replaced by the length of its record's data when the record is written.
 # Values in a trail end at their first NUL, so no other token has this value.
 RECORD_LENGTH: Final = "\0RECORDLENGTH"
@@ -102,6 +99,26 @@ Image = tuple[StateColumn, ...]
 def has_any_column(image: Image) -> bool:
     """Return whether an image of a block has any column that is not missing in every row."""
     return any(state.values is not None for state in image)
+
+
+def select_images(before: StateColumn, after: StateColumn, deletes: Mask) -> StateColumn:
+    """Combine the before and after image of a column: the values before for deletes, those after for other rows."""
+    if not deletes.any():
+        return after
+    if deletes.all():
+        return before
+    if before.values is None and after.values is None:
+        return after
+    known = after if before.values is None else before
+    assert known.values is not None  # one of them is not, as seen above
+    empty = pa.nulls(len(deletes), known.values.type)
+    values = pc.if_else(
+        pa.array(deletes),
+        empty if before.values is None else before.values,
+        empty if after.values is None else after.values,
+    )
+    rows = len(deletes)
+    return StateColumn(values, np.where(deletes, before.is_missing(rows), after.is_missing(rows)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,14 +289,3 @@ class ChangeBatch:
                 selected = block.take(rows)
                 blocks.append(replace(selected, order=new_order[selected.order].astype(np.int64)))
         return ChangeBatch(blocks, int(keep.sum()))
-
-
-def indicators(first: Mask, last: Mask) -> Octets:
-    """Return the transaction indicators of operations from masks of each transaction's first and last operation."""
-    return LETTERS[first.astype(np.uint8) * 2 + last]
-
-
-def mask_undatable(micros: Longs) -> Mask:
-    """Return a mask of the times outside the years 1 to 9999, for which the operations table has no commit time."""
-    outside: Mask = (micros < YEAR_1) | (micros >= YEAR_10000)
-    return outside

@@ -1,6 +1,7 @@
-"""Compiled loops of ``model/transactions.py``: follow transactions, and repair indicators of kept rows.
+"""Compiled loops of ``model/transactions.py`` and ``model/positions.py``.
 
-A row is an operation or a trail record. Its marks state whether it begins or ends a transaction.
+They follow transactions, repair the indicators of kept rows, and write trail positions. A row is an
+operation or a trail record. Its marks state whether it begins or ends a transaction.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from typing import Final
 
 from trailgate.arrays import Longs, Mask, Octets
 from trailgate.columnar.compiling import kernel
+from trailgate.columnar.kernels.numbers import DIGITS, LIMIT, write_ten_digits
 
 # Marks of a row.
 BEGINS: Final = 1  # the row begins a transaction
@@ -123,3 +125,21 @@ def mark_remaining(
                 before = HAS_ENDED
             last, begun, is_before = -1, False, False
     return last, before
+
+
+@kernel(writes=("strings",))
+def write_positions(numbers: Longs, offsets: Longs, strings: Octets) -> int:
+    """Write trail positions: file number and offset as ten digits each. Return the first row in which one has more digits, or -1."""
+    for row in range(len(numbers)):
+        number, offset = numbers[row], offsets[row]
+        if min(number, offset) < 0 or max(number, offset) >= LIMIT * LIMIT:
+            return row
+        place = 2 * DIGITS * row
+        # The rows of one file have the same number: copy its digits from the row before.
+        if row and number == numbers[row - 1]:
+            for digit in range(DIGITS):
+                strings[place + digit] = strings[place + digit - 2 * DIGITS]
+        else:
+            write_ten_digits(number, strings, place)
+        write_ten_digits(offset, strings, place + DIGITS)
+    return -1

@@ -20,17 +20,19 @@ import pyarrow.compute as pc
 from trailgate.arrays import Longs, Mask, Octets
 from trailgate.columnar.maps import columns_to_maps, maps_to_columns
 from trailgate.columnar.rows import row_error
+from trailgate.columnar.strings import codes_to_letters
 from trailgate.errors import DecodeError, DefinitionError
 from trailgate.model.changes import (
     COMMIT_TIME,
     OP_TYPES,
     OPERATIONS_SCHEMA,
     TX_INDICATORS,
+    YEAR_1,
+    YEAR_10000,
     ChangeBatch,
     ChangeBlock,
     Image,
     StateColumn,
-    mask_undatable,
 )
 from trailgate.model.tables import TABLES, Definitions, Table
 from trailgate.model.values import Convert, formatter_for, parser_for
@@ -41,7 +43,7 @@ _FIELDS: Final = tuple((field.name, field.type) for field in OPERATIONS_SCHEMA)
 def merge_in_order(
     parts: Sequence[pa.RecordBatch], orders: Sequence[Longs], schema: pa.Schema
 ) -> pa.RecordBatch:
-    """Concatenate the rows of several change blocks, and put them in the order of their batch.
+    """Merge record batches, one for each change block, into one with the rows in the order of the operations.
 
     ``orders[i]`` has the number of each row of ``parts[i]`` in the batch; numbers may be missing.
     """
@@ -54,6 +56,12 @@ def merge_in_order(
     return joined.take(pa.array(np.argsort(order)))
 
 
+def mask_undatable(micros: Longs) -> Mask:
+    """Return a mask of the times outside the years 1 to 9999, for which the operations table has no commit time."""
+    outside: Mask = (micros < YEAR_1) | (micros >= YEAR_10000)
+    return outside
+
+
 def commit_times(micros: Longs) -> pa.TimestampArray:
     """Return microseconds since 1970 as commit times, without a copy. Times outside the years 1 to 9999 are null."""
     undated = mask_undatable(micros)
@@ -61,34 +69,6 @@ def commit_times(micros: Longs) -> pa.TimestampArray:
         return pa.array(micros, mask=undated).view(COMMIT_TIME)
     values = pa.py_buffer(np.ascontiguousarray(micros))
     return pa.Array.from_buffers(COMMIT_TIME, len(micros), [None, values])
-
-
-def codes_to_letters(codes: Octets) -> pa.StringArray:
-    """Convert ASCII codes to a column of one-letter strings, without a copy."""
-    offsets = pa.py_buffer(np.arange(len(codes) + 1, dtype=np.int32))
-    return pa.StringArray.from_buffers(
-        len(codes), offsets, pa.py_buffer(np.ascontiguousarray(codes))
-    )
-
-
-def select_images(before: StateColumn, after: StateColumn, deletes: Mask) -> StateColumn:
-    """Return a column with the before image's values for deletes and the after image's for other rows."""
-    if not deletes.any():
-        return after
-    if deletes.all():
-        return before
-    if before.values is None and after.values is None:
-        return after
-    known = after if before.values is None else before
-    assert known.values is not None  # one of them is not, as seen above
-    empty = pa.nulls(len(deletes), known.values.type)
-    values = pc.if_else(
-        pa.array(deletes),
-        empty if before.values is None else before.values,
-        empty if after.values is None else after.values,
-    )
-    rows = len(deletes)
-    return StateColumn(values, np.where(deletes, before.is_missing(rows), after.is_missing(rows)))
 
 
 class _WrittenTable(NamedTuple):

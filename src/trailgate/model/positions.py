@@ -14,11 +14,9 @@ import numpy as np
 import pyarrow as pa
 
 from trailgate.arrays import Longs
-from trailgate.columnar.gather import NO_NULLS, build_binary_column, measure_error
-from trailgate.columnar.kernels.strings import DIGITS, append_numbers, write_positions
-from trailgate.columnar.kernels.words import SPARE
-from trailgate.columnar.rows import text_view
+from trailgate.columnar.kernels.numbers import DIGITS
 from trailgate.errors import OptionError
+from trailgate.model.kernels import write_positions
 
 # 0:679, the file and the offset
 _SHORT: Final = re.compile(r"([0-9]{1,10}):([0-9]{1,10})")
@@ -36,22 +34,6 @@ def format_positions(numbers: Longs | int, offsets: Longs) -> pa.StringArray:
         raise OptionError(f"a part of a position has 1 to {DIGITS} digits")
     ends = np.arange(0, (rows + 1) * width, width, dtype=np.int32)
     return pa.StringArray.from_buffers(rows, pa.py_buffer(ends), pa.py_buffer(strings))
-
-
-def append_ten_digits(strings: pa.StringArray, numbers: Longs) -> pa.StringArray:
-    """Append a point and a number of ten digits to each string, for example ``a.0000000042``.
-
-    So sequence ids number the operations of a transaction. There must be no nulls.
-    """
-    offsets, data = text_view(strings)
-    placed = np.empty(len(strings) + 1, np.int32)
-    out = np.empty(
-        int(offsets[-1]) - int(offsets[0]) + len(strings) * (DIGITS + 1) + SPARE, np.uint8
-    )
-    size = append_numbers(data, offsets, np.ascontiguousarray(numbers, np.int64), placed, out)
-    if size < 0:
-        raise measure_error(size, len(data))
-    return build_binary_column(placed, out, NO_NULLS, text=True)
 
 
 def parse_position(text: str) -> tuple[int, int]:

@@ -17,6 +17,7 @@ from typing import Final, NamedTuple, Self
 import numpy as np
 import pyarrow as pa
 
+from trailgate.columnar.strings import codes_to_letters
 from trailgate.errors import DecodeError, DefinitionError, OptionError, Where, did_you_mean
 from trailgate.model.changes import (
     ABSENT,
@@ -26,16 +27,11 @@ from trailgate.model.changes import (
     ChangeBatch,
     ChangeBlock,
     Image,
-)
-from trailgate.model.operations_table import (
-    codes_to_letters,
-    commit_times,
-    merge_in_order,
     select_images,
-    to_operations,
 )
+from trailgate.model.operations_table import commit_times, merge_in_order, to_operations
 from trailgate.model.positions import short_position
-from trailgate.model.tables import TABLES, Column, Table, describe_type
+from trailgate.model.tables import TABLES, Column, Table, describe_column_type
 from trailgate.model.types import TypeFamily
 from trailgate.model.values import Convert, parser_for, typed_for
 
@@ -92,7 +88,7 @@ def _order(image: Image, indexes: Sequence[int], table: Table) -> Image:
 def _change_error(block: ChangeBlock, column: Column, target: Column | None) -> DefinitionError:
     what = "is new"
     if target is not None:
-        what = f"is {describe_type(column)} instead of {describe_type(target)}"
+        what = f"is {describe_column_type(column)} instead of {describe_column_type(target)}"
     position = block.position[0].as_py()
     problem = f"the trail redefines the table: column {column.name} {what} at {position}"
     return DefinitionError(problem, where=Where(table=block.table.name), hint=HINT)
@@ -147,8 +143,8 @@ def to_typed(batch: ChangeBatch, table: Table) -> pa.RecordBatch:
     return merge_in_order(parts, [block.order for block in wanted], schema)
 
 
-def check_types(block: ChangeBlock) -> None:
-    """Raise DecodeError if a value of a block does not fit its column's type.
+def check_typed_values(block: ChangeBlock) -> None:
+    """Raise DecodeError if a value of a change block does not fit its column's type in the typed shape.
 
     Tables without a definition are not checked. A time may have more fraction digits than the six
     of the typed shape.
@@ -272,7 +268,7 @@ def resolve_columns(schema: pa.Schema, columns: Iterable[str] | None) -> tuple[s
 
 @lru_cache(TABLES)
 def with_text_times(table: Table) -> Table:
-    """Return a table with its date times as text columns, such as ``2020-01-02 03:04:05.123456789``.
+    """Return a table definition whose typed shape has date times as text, such as ``2020-01-02 03:04:05.123456789``.
 
     Blocks always represent date times as text.
     """

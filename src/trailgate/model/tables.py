@@ -15,7 +15,7 @@ from typing import Final
 import pyarrow as pa
 
 from trailgate.errors import DefinitionError, did_you_mean
-from trailgate.model.table_patterns import normalize_table_name
+from trailgate.model.table_names import normalize_table_name
 from trailgate.model.types import (
     BINARY_SUB_TYPE,
     NUMBER_SUB_TYPES,
@@ -99,8 +99,8 @@ class Column:
         return self.family is TypeFamily.DATETIME and self.external_length > NANOSECONDS
 
 
-def describe_type(column: Column) -> str:
-    """Describe a column's type for error messages: ``BIN64_S (134) of length 8``, with the scale if it has one."""
+def describe_column_type(column: Column) -> str:
+    """Describe the type of a table's column for error messages: ``BIN64_S (134) of length 8``, with the scale if it has one."""
     scale = f" and scale {column.scale}" if column.scale else ""
     return f"{column.type_row.name} ({column.data_type}) of length {column.external_length}{scale}"
 

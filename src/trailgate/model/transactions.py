@@ -25,10 +25,14 @@ import numpy as np
 
 from trailgate.arrays import Longs, Mask, Octets
 from trailgate.model import kernels
-from trailgate.model.changes import BEGIN, END, LETTERS, WHOLE, ChangeBatch, ChangeBlock
+from trailgate.model.changes import BEGIN, END, MIDDLE, WHOLE, ChangeBatch, ChangeBlock
 from trailgate.model.kernels import ABANDONED, APART, BEGINS, BEGUN, CONTINUED, ENDED, ENDS
 
 BEFORE: Final = 0  # number of the transaction that is open before the rows
+# The indicators of an operation in the middle of its transaction, of its last and its first operation, and of
+# the only one: index 2 * first + last.
+LETTERS: Final = np.array([MIDDLE, END, BEGIN, WHOLE], np.uint8)
+LETTERS.setflags(write=False)
 _MARKS_OF: Final = np.zeros(256, np.uint8)
 _MARKS_OF[[BEGIN, WHOLE]] |= BEGINS
 _MARKS_OF[[END, WHOLE]] |= ENDS
@@ -114,6 +118,11 @@ def follow(marks: Octets, *, is_open: bool = False) -> FollowedTransactions:
     )
 
 
+def transaction_indicators(first: Mask, last: Mask) -> Octets:
+    """Return the transaction indicators of operations from masks of each transaction's first and last operation."""
+    return LETTERS[first.astype(np.uint8) * 2 + last]
+
+
 def indicator_marks(indicators: Octets) -> Octets:
     """Convert the transaction indicators of operations to marks for ``follow``."""
     marks: Octets = _MARKS_OF[indicators]
@@ -140,7 +149,7 @@ def find_begin_rows(begins: Mask) -> Longs:
 
 
 def count_rows_to_last_end(indicators: Octets) -> int:
-    """Return the number of operations up to the end of the last complete transaction."""
+    """Count the operations up to the end of the last complete transaction, by their transaction indicators."""
     ends = np.flatnonzero(mask_ends(indicators))
     return int(ends[-1]) + 1 if len(ends) else 0
 

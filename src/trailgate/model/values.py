@@ -15,9 +15,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trailgate.columnar.digits import from_hex, to_hex
+from trailgate.columnar.hex_digits import from_hex, to_hex
 from trailgate.columnar.numbers import check_number_text, format_integers, parse_integers
-from trailgate.columnar.rows import most_bytes, row_error
+from trailgate.columnar.rows import row_error
+from trailgate.columnar.strings import most_bytes
 from trailgate.columnar.temporal import (
     DEFAULT_FORMAT,
     DateFormat,
@@ -68,7 +69,7 @@ def formatter_for(column: Column) -> Convert:
 
 
 def typed_for(column: Column) -> tuple[pa.DataType, Convert]:
-    """Return the type of a column in the typed shape, and the converter from the block column."""
+    """Return the Arrow type of a column's values in the typed shape, and the converter from the block column to it."""
     return CODECS[column.family].typed(column)
 
 

@@ -30,7 +30,7 @@ from trailgate.live.brokers.address import (
 from trailgate.messages.publishing import MessageWriter, PublishOptions
 from trailgate.model.changes import ChangeBatch
 from trailgate.model.positions import long_position, parse_position, short_position
-from trailgate.model.table_patterns import TablePatterns
+from trailgate.model.table_names import TablePatterns
 from trailgate.model.transactions import OperationDropper, mask_ends
 from trailgate.options import check_arguments
 from trailgate.publish.message_origins import OriginFinder

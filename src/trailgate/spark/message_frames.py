@@ -26,7 +26,7 @@ from pyspark.sql.types import (
 )
 
 from trailgate.capture.capture import Capture
-from trailgate.columnar.gather import join_small_batches
+from trailgate.columnar.rows import join_small_batches
 from trailgate.errors import DecodeError, OptionError, TrailgateError, Where
 from trailgate.jobs.capture.loading import load_capture
 from trailgate.messages.messages import TOMBSTONE, MessageBatch

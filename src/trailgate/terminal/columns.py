@@ -19,10 +19,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trailgate.arrays import Longs, Mask, Octets
-from trailgate.columnar.kernels.strings import DIGITS, flow_strings, measure_ascii
+from trailgate.arrays import Longs, Mask, Octets, octets
+from trailgate.columnar.kernels.numbers import DIGITS
 from trailgate.columnar.maps import map_entries
-from trailgate.columnar.rows import octets
+from trailgate.terminal.kernels import flow_strings, measure_ascii
 from trailgate.terminal.output import GAP, NULL
 from trailgate.terminal.plain_values import texts_of, values_of
 

@@ -16,7 +16,7 @@ from typing import Any, Final
 import numpy as np
 
 from trailgate.arrays import Longs, Octets, byte_table
-from trailgate.model.table_patterns import normalize_table_name
+from trailgate.model.table_names import normalize_table_name
 from trailgate.model.tables import Definitions, Table
 from trailgate.trail import clean_kernels as kernels
 from trailgate.trail.format.record_header import BY_TABLE, JULIAN_EPOCH, NAME_AT

@@ -25,7 +25,7 @@ import pyarrow as pa
 
 from trailgate.arrays import Longs, Mask, Octets
 from trailgate.columnar.gather import gather
-from trailgate.columnar.numbers import MOST, parse_digits
+from trailgate.columnar.numbers import MOST, parse_plain_integers
 from trailgate.errors import DecodeError, TrailgateError
 from trailgate.model.kernels import ABANDONS, BEGINS
 from trailgate.model.tables import Definitions
@@ -520,7 +520,7 @@ def check_csns(inspected: InspectedRecords, last: str | None) -> None:
     if not len(rows):
         return
     kind, before = (0, 0) if last is None else csn_sort_key(last)
-    numbers = parse_digits(strings, (0, MOST))
+    numbers = parse_plain_integers(strings, (0, MOST))
     if numbers is not None and isinstance(before, int) and before <= MOST:
         found = np.asarray(numbers)
         inspected.add_fault(kinds.CSN_ORDER, rows[found < np.append(before, found[:-1])])

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from framed_files import frame
 from laws import examples
+from trailgate.arrays import octets
 from trailgate.cobol.records import kernels
 from trailgate.cobol.records.framing import FrameKind, Framing, find_frames
 from trailgate.cobol.records.record_lengths import LengthRule, LengthTerm, RecordLengths
-from trailgate.columnar.rows import octets
 from trailgate.errors import DecodeError, OptionError, TrailgateError, TruncatedError
 
 RECORDS = [b"first", b"2nd-x", b"third"]

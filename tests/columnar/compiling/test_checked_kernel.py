@@ -19,9 +19,9 @@ from trailgate.columnar.compiling import (
     checked_kernel,
     inner,
     kernel,
-    numba_loops,
+    numba_compiler,
 )
-from trailgate.columnar.compiling.parts import fingerprint
+from trailgate.columnar.compiling.inner_functions import fingerprint
 
 SOURCE = str(Path(__file__).parents[3] / "src")
 
@@ -308,7 +308,7 @@ def test_a_negative_index_does_not_count_from_the_end(tmp_path: Path) -> None:
     (tmp_path / "loops.py").write_text("def last(data, at):\n    return data[at]\n")
     program = (
         "import loops, numba, numpy\n"
-        "from trailgate.columnar.compiling.numba_loops import compilable\n"
+        "from trailgate.columnar.compiling.numba_compiler import compilable\n"
         "last = numba.njit(compilable(loops.last))\n"
         "print(last(numpy.array([7, 8]), 1), last((7, 8), 0))\n"
         "last(numpy.array([7, 8]), -1)\n"
@@ -361,11 +361,11 @@ def test_loops_that_cannot_be_cached_are_reported(
     names = dict(find_byte.function.__globals__)
     text = "def count(data: Octets) -> int:\n    return len(data)\n"
     exec(compile(text, "<no file>", "exec", dont_inherit=True), names)
-    monkeypatch.setattr(numba_loops, "NOTICE", numba_loops._Notice())
-    with caplog.at_level("INFO", numba_loops.__name__):
+    monkeypatch.setattr(numba_compiler, "NOTICE", numba_compiler._Notice())
+    with caplog.at_level("INFO", numba_compiler.__name__):
         assert CheckedKernel(names["count"], ()).compiled(np.zeros(3, np.uint8)) == 3
 
     (line,) = caplog.messages
     assert "not kept" in line
     assert "Set NUMBA_CACHE_DIR" in line
-    assert str(Path(numba_loops.__file__).parents[2]) in line
+    assert str(Path(numba_compiler.__file__).parents[2]) in line

@@ -16,14 +16,14 @@ import pytest
 
 from compared_loops import compare, runs_here, ways_of
 from trailgate.cli.commands.warm import kernels
-from trailgate.columnar.compiling import CheckedKernel, native
-from trailgate.columnar.compiling.choice import Loops, forced_loops
+from trailgate.columnar.compiling import CheckedKernel, available_loops
+from trailgate.columnar.compiling.available_loops import Loops, forced_loops
 from trailgate.columnar.compiling.contracts import ArrayContract
-from trailgate.columnar.compiling.parts import fingerprint
-from trailgate.columnar.kernels.gather import measure
+from trailgate.columnar.compiling.inner_functions import fingerprint
+from trailgate.columnar.kernels.gather import measure_values
 
 SOURCE = Path(__file__).parents[3] / "src"
-BUILT: Any = native.extension()
+BUILT: Any = available_loops.extension()
 KERNELS = sorted(kernels(), key=lambda kernel: (kernel.function.__module__, kernel.__name__))
 # What loops may ask of the C library; the rest is Python's limited API.
 LINKED = {"memset", "memcpy", "strcmp", "strlen", "pow"}
@@ -82,7 +82,9 @@ WRONG_NUMBERS: dict[type[Any], tuple[Any, ...]] = {
 )
 def test_each_kernel_was_built() -> None:
     assert [
-        name_of(kernel) for kernel in KERNELS if native.native_loop(kernel.function) is None
+        name_of(kernel)
+        for kernel in KERNELS
+        if available_loops.native_loop(kernel.function) is None
     ] == []
     assert set(BUILT.names) == {name_of(kernel) for kernel in KERNELS}
 
@@ -93,7 +95,7 @@ def test_each_argument_that_breaks_the_contract_is_refused_before_a_loop_runs() 
     tried = 0
     for kernel in KERNELS:
         found = BUILT.find(name_of(kernel))
-        if native.native_loop(kernel.function) is None:
+        if available_loops.native_loop(kernel.function) is None:
             continue
         for place, row in enumerate(kernel.contract.values()):
             if isinstance(row, ArrayContract):
@@ -118,7 +120,7 @@ def test_each_argument_that_breaks_the_contract_is_refused_before_a_loop_runs() 
 
 @built
 def test_numbers_of_numpy_and_both_names_of_int64_are_taken() -> None:
-    kernel = CheckedKernel(measure.function, measure.writes)
+    kernel = CheckedKernel(measure_values.function, measure_values.writes)
     if kernel.native is None:
         pytest.skip("the loops are older than the sources, or another way is forced")
     arguments: list[Any] = [
@@ -149,7 +151,7 @@ def test_numbers_beyond_int64_are_refused() -> None:
             arguments = arguments_of(kernel)
             arguments[place] = 1 << 63
             found = BUILT.find(name_of(kernel))
-            if native.native_loop(kernel.function) is not None:
+            if available_loops.native_loop(kernel.function) is not None:
                 with pytest.raises(OverflowError):
                     found[1](*arguments)
 
@@ -184,17 +186,17 @@ def test_a_loop_of_other_code_is_not_used(monkeypatch: pytest.MonkeyPatch) -> No
         found: tuple[str, str] | None = None
 
         def find(self, name: str) -> Any:
-            assert name == name_of(measure)
+            assert name == name_of(measure_values)
             return self.found
 
     loops = Loops()
-    monkeypatch.setattr(native, "extension", lambda: loops)
+    monkeypatch.setattr(available_loops, "extension", lambda: loops)
     found: list[Any] = []
-    for built_from in ("other", fingerprint(measure.function), ""):
+    for built_from in ("other", fingerprint(measure_values.function), ""):
         loops.found = (built_from, "the loop")
-        found.append(native.native_loop(measure.function))
+        found.append(available_loops.native_loop(measure_values.function))
     loops.found = None
-    found.append(native.native_loop(measure.function))
+    found.append(available_loops.native_loop(measure_values.function))
 
     assert found == [None, "the loop", "the loop", None]
 
@@ -230,15 +232,14 @@ def test_all_ways_agree_on_empty_arrays() -> None:
 
 PROGRAM = (
     "import numpy\n"
-    "from trailgate.columnar.compiling import checked_kernel, choice\n"
-    "choice.find_spec = lambda name: None\n"  # as if numba were not installed
-    "from trailgate.columnar.compiling import native\n"
-    "native.extension = lambda: None\n"
-    "from trailgate.columnar.kernels.gather import longest\n"
-    "rows = longest.contract.values()\n"
+    "from trailgate.columnar.compiling import available_loops, checked_kernel\n"
+    "available_loops.find_spec = lambda name: None\n"  # as if numba were not installed
+    "available_loops.extension = lambda: None\n"
+    "from trailgate.columnar.kernels.strings import longest_value\n"
+    "rows = longest_value.contract.values()\n"
     "many = [numpy.zeros(1 << 16, row.dtype) if hasattr(row, 'dtype') else row.kind(0) for row in rows]\n"
-    "for _ in range(3): longest(*many)\n"
-    "print(type(longest.compiled).__name__)\n"
+    "for _ in range(3): longest_value(*many)\n"
+    "print(type(longest_value.compiled).__name__)\n"
 )
 
 
@@ -249,7 +250,10 @@ SLOW = f"loops run as plain Python, which is slow: numba is not installed. Insta
     ("word", "problem"),
     [
         ("numba", "TRAILGATE_LOOPS=numba, and numba is not installed"),
-        ("native", "TRAILGATE_LOOPS=native, but longest was not built from the code that is here"),
+        (
+            "native",
+            "TRAILGATE_LOOPS=native, but longest_value was not built from the code that is here",
+        ),
         ("fast", "TRAILGATE_LOOPS=fast: expected one of native, numba, plain"),
     ],
 )

@@ -11,7 +11,7 @@ import pytest
 from publication_strings import capture_of, parse_all
 from sample_trail import ORDERS, Op, changes
 from trailgate.capture.formats import publish_options, writer_for
-from trailgate.model.table_patterns import join_owner, split_owner
+from trailgate.model.table_names import join_owner, split_owner
 from trailgate.model.tables import Definitions
 
 NAMES = {

@@ -22,7 +22,7 @@ from damaged_trails import (
     write_files,
 )
 from laws import examples
-from trailgate.columnar.rows import octets
+from trailgate.arrays import octets
 from trailgate.errors import OptionError, StorageError, TrailgateError
 from trailgate.jobs.salvage import salvage
 from trailgate.jobs.trail_check import check_trail

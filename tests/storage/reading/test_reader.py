@@ -11,7 +11,7 @@ import pytest
 from sample_trail import NOTES, Op, write_trail
 from trailgate.errors import DecodeError, OptionError, StorageError, TrailgateError
 from trailgate.model.changes import OPERATIONS_SCHEMA
-from trailgate.model.table_patterns import TablePatterns
+from trailgate.model.table_names import TablePatterns
 from trailgate.storage.files.trail_files import find_trail
 from trailgate.storage.reading.trails import read_trail
 

@@ -11,7 +11,7 @@ from trail.building import BIG, cell, record, text
 from trailgate.definitions.defgen import read_sourcedefs, write_sourcedefs
 from trailgate.errors import EncodeError
 from trailgate.jobs.trail_check import check_trail
-from trailgate.model.table_patterns import normalize_table_name
+from trailgate.model.table_names import normalize_table_name
 from trailgate.model.tables import Column, Definitions, Table
 from trailgate.storage.live.appender import TrailAppender
 from trailgate.storage.live.live_trail import AppendOptions

@@ -13,7 +13,7 @@ import pytest
 from raw_trail import inserts, write_files
 from sample_trail import NOTES, Op, write_trail
 from trailgate.errors import OptionError
-from trailgate.model.table_patterns import TablePatterns
+from trailgate.model.table_names import TablePatterns
 from trailgate.storage.files.trail_files import find_trail
 from trailgate.storage.reading.options import OPTIONS, ReadOptions, select_rows_by_position
 from trailgate.storage.reading.trails import plan_reading, read_split, read_trail

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from laws import examples
 from raw_trail import BIG, LITTLE, abend, definition, inserts, restart_ok, write_files
 from trail.building import record
-from trailgate.columnar.rows import octets
+from trailgate.arrays import octets
 from trailgate.errors import OptionError
 from trailgate.jobs.trail_check import check_trail
 from trailgate.storage.files.trail_files import find_trail

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from laws import examples
 from raw_trail import inserts, write_files
 from trail.format.test_trail_header import case_bytes
+from trailgate.arrays import octets
 from trailgate.cli.main import run
-from trailgate.columnar.rows import octets
 from trailgate.model.tables import Column, Table
 from trailgate.trail.annotation.elements import (
     DamagedSpan,

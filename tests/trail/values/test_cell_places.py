@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trailgate.columnar.rows import octets
+from trailgate.arrays import octets
 from trailgate.errors import DecodeError
 from trailgate.model.tables import Column, Table
 from trailgate.trail.format.tokens import ByteOrder

@@ -19,9 +19,10 @@ import pyarrow.compute as pc
 
 from trailgate.apply.effects.exact_casts import cast_exactly
 from trailgate.apply.effects.stored_types import check_stored_values
-from trailgate.columnar.digits import from_hex
+from trailgate.apply.effects.tables import TargetTable
+from trailgate.columnar.hex_digits import from_hex
 from trailgate.errors import DecodeError, OptionError, did_you_mean
-from trailgate.model.table_patterns import TablePatterns, describe_no_match
+from trailgate.model.table_names import TablePatterns, describe_no_match
 from trailgate.model.tables import Column
 from trailgate.model.types import TypeFamily
 from trailgate.model.values import typed_for

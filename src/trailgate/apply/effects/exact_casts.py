@@ -27,7 +27,8 @@ import pyarrow.compute as pc
 from trailgate.apply.effects.operation_errors import TOO_LARGE
 from trailgate.arrays import Mask
 from trailgate.columnar.numbers import NUMBER, parse_decimals
-from trailgate.columnar.rows import find_failing_row, row_error, trim
+from trailgate.columnar.rows import find_failing_row, row_error
+from trailgate.columnar.strings import trim_strings
 from trailgate.errors import DecodeError, DefinitionError, Where
 
 Cast = Callable[[pa.Array, pa.DataType], pa.Array]
@@ -183,7 +184,7 @@ def parse_numbers(values: pa.Array, arrow_type: pa.DataType | str) -> pa.StringA
     text = pc.cast(values, pa.string())
     if cast_group_of(values.type) is not CastGroup.TEXT:
         return spell_numbers_plainly(text)
-    text = trim(text)
+    text = trim_strings(text)
     # Not left to Decimal, which also reads 1_000 and the digits of all scripts.
     is_number = pc.match_substring_regex(text, NUMBER)
     if not pc.all(is_number).as_py():

@@ -19,8 +19,8 @@ from trailgate.apply.effects.operation_errors import OperationErrors
 from trailgate.apply.effects.operations import MISSING, TargetOperations
 from trailgate.apply.effects.table_changes import TableChanges
 from trailgate.apply.effects.tables import FetchRows, TargetColumn, TargetTable
+from trailgate.columnar.strings import codes_to_letters
 from trailgate.model.changes import StateColumn
-from trailgate.model.operations_table import codes_to_letters
 
 COLUMNS: Final = (
     TargetColumn("_op_type", pa.string()),

@@ -34,8 +34,8 @@ from trailgate.model.changes import (
     ChangeBlock,
     Image,
     StateColumn,
+    select_images,
 )
-from trailgate.model.operations_table import select_images
 from trailgate.model.positions import short_position
 
 MISSING: Final = "_missing"  # a column of the tables of --mode append

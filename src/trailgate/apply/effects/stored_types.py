@@ -29,7 +29,7 @@ from trailgate.apply.effects.exact_casts import (
     spell_numbers_plainly,
 )
 from trailgate.apply.effects.operation_errors import TOO_LARGE, TOO_LONG
-from trailgate.columnar.rows import most_bytes, text_view
+from trailgate.columnar.strings import most_bytes, text_view
 
 MICROSECOND_DIGITS: Final = 6
 UUID_TEXT: Final = r"^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$"

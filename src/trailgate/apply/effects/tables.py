@@ -15,7 +15,7 @@ import pyarrow as pa
 from trailgate.apply.effects.column_types import created_type
 from trailgate.apply.effects.stored_types import DatabaseColumnType
 from trailgate.errors import DefinitionError, Where
-from trailgate.model.table_patterns import NAME_PART, unquote
+from trailgate.model.table_names import NAME_PART, unquote
 from trailgate.model.tables import Table
 from trailgate.model.types import TypeFamily
 

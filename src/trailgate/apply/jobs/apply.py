@@ -36,7 +36,7 @@ from trailgate.errors import (
 )
 from trailgate.jobs.retries import PATIENCE, Retries, call_with_retries
 from trailgate.model.positions import long_position, parse_position, short_position
-from trailgate.model.table_patterns import TablePatterns, describe_no_match
+from trailgate.model.table_names import TablePatterns, describe_no_match
 from trailgate.model.tables import Definitions
 from trailgate.options import check_arguments, list_names
 from trailgate.storage.files.addresses import Address

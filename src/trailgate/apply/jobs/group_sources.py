@@ -22,7 +22,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Self
 
-from trailgate.model.table_patterns import TablePatterns
+from trailgate.model.table_names import TablePatterns
 
 # TRAIL?tables=A,B&mode=M, or TRAIL?map=A>B,C>D&mode=M&dropped=E>F; every part is optional.
 _SOURCE: Final = re.compile(

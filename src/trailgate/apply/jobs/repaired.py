@@ -34,10 +34,11 @@ from trailgate.apply.jobs.reports import ApplyReport
 from trailgate.apply.jobs.resolved_options import resolve_apply_options
 from trailgate.apply.jobs.tables import TargetTables
 from trailgate.errors import DecodeError, OptionError, TrailgateError, Where
-from trailgate.model.changes import OPERATIONS_SCHEMA, ChangeBatch, indicators
+from trailgate.model.changes import OPERATIONS_SCHEMA, ChangeBatch
 from trailgate.model.operations_table import from_operations
 from trailgate.model.positions import format_positions, parse_position
 from trailgate.model.tables import Definitions
+from trailgate.model.transactions import transaction_indicators
 from trailgate.options import check_arguments, list_names
 from trailgate.storage.files.addresses import Address, read_file
 from trailgate.storage.files.trail_files import TrailFiles, find_trail
@@ -167,7 +168,7 @@ def _batch(content: bytes, source: str, files: TrailFiles) -> ChangeBatch:
     # A row begins a transaction if its ID differs from the row before, and ends one if the next row
     # begins one.
     first = np.array([at == 0 or ids[at - 1] != one for at, one in enumerate(ids)])
-    letters = indicators(first, np.append(first[1:], True)).tolist()
+    letters = transaction_indicators(first, np.append(first[1:], True)).tolist()
     for row, letter in zip(rows, letters, strict=True):
         row["tx_ind"] = chr(letter)
     try:

@@ -27,7 +27,7 @@ from trailgate.jobs.parameter_files import (
     include_reader,
     not_utf8,
 )
-from trailgate.model.table_patterns import TablePatterns
+from trailgate.model.table_names import TablePatterns
 from trailgate.storage.files.addresses import Address, absolute, read_text_file
 from trailgate.trail.reading.images import ReadSelection
 

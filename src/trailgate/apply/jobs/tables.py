@@ -60,7 +60,7 @@ from trailgate.errors import (
     Where,
 )
 from trailgate.model.positions import short_position
-from trailgate.model.table_patterns import TablePatterns
+from trailgate.model.table_names import TablePatterns
 from trailgate.model.tables import Table
 from trailgate.storage.reading.options import above_csn
 

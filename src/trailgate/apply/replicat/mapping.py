@@ -25,10 +25,9 @@ from trailgate.expressions.evaluation import evaluate_with_missing, make_empty_b
 from trailgate.expressions.selection import MISSING_HINT, TableSelection, column_index
 from trailgate.expressions.syntax import ColumnName, Expression, double_quotes_hint
 from trailgate.expressions.values import GetenvValues
-from trailgate.model.changes import DELETE, KEY_UPDATE, UPDATE, ChangeBlock, Image
-from trailgate.model.operations_table import select_images
+from trailgate.model.changes import DELETE, KEY_UPDATE, UPDATE, ChangeBlock, Image, select_images
 from trailgate.model.positions import short_position
-from trailgate.model.table_patterns import NAME_PART, TablePatterns, join_table_name, unquote
+from trailgate.model.table_names import NAME_PART, TablePatterns, join_table_name, unquote
 from trailgate.model.tables import Column, Table
 
 VARCHAR = 64  # GoldenGate's type code of VARCHAR, for columns that an expression computes

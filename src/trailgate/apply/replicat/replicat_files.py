@@ -57,7 +57,7 @@ from trailgate.expressions.parser import parse_value
 from trailgate.expressions.selection import TableRule
 from trailgate.expressions.syntax import Expression
 from trailgate.expressions.values import GetenvValues
-from trailgate.model.table_patterns import split_table_name
+from trailgate.model.table_names import split_table_name
 
 ALTERED: Final = "It would change what is applied"
 NO_DDL: Final = (

@@ -58,7 +58,7 @@ from trailgate.apply.targets.target import (
     TablePosition,
     ValuesRefusedError,
 )
-from trailgate.columnar.digits import to_hex
+from trailgate.columnar.hex_digits import to_hex
 from trailgate.errors import (
     ApplyError,
     DefinitionError,

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 from trailgate.errors import DefinitionError, OptionError
-from trailgate.model.table_patterns import TablePatterns
+from trailgate.model.table_names import TablePatterns
 from trailgate.options import Flag
 from trailgate.terminal.options import (
     After,

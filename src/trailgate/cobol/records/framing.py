@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from trailgate.arrays import Longs, Mask, Octets
+from trailgate.arrays import Longs, Mask, Octets, octets
 from trailgate.cobol.records.kernels import (
     DESCRIPTOR,
     MOST_STATED,
@@ -37,7 +37,6 @@ from trailgate.cobol.records.kernels import (
 )
 from trailgate.cobol.records.record_lengths import RecordLengths, field_lengths
 from trailgate.columnar.gather import gather
-from trailgate.columnar.rows import octets
 from trailgate.errors import DecodeError, OptionError, TruncatedError, Where
 
 _RETURN: Final = 0x0D

@@ -24,8 +24,8 @@ from trailgate.cobol.records.record_options import (
     RecordOptions,
     TrailingBytesPolicy,
 )
-from trailgate.columnar.digits import from_hex
-from trailgate.columnar.rows import byte_view
+from trailgate.columnar.hex_digits import from_hex
+from trailgate.columnar.strings import byte_view
 from trailgate.errors import EncodeError, Where
 
 

@@ -22,7 +22,7 @@ from trailgate.cobol.records.record_bytes import RecordBytes
 from trailgate.cobol.records.record_ids import ID_COLUMN, is_level_column
 from trailgate.cobol.records.record_kinds import KIND_COLUMN, KindsDecoder, SingleKindDecoder
 from trailgate.columnar.gather import gather
-from trailgate.columnar.rows import byte_view
+from trailgate.columnar.strings import byte_view
 from trailgate.errors import DecodeError, EncodeError, Where, did_you_mean
 
 

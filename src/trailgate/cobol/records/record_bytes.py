@@ -15,10 +15,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from trailgate.arrays import Longs, Mask, Octets
+from trailgate.arrays import Longs, Mask, Octets, octets, sliding_windows
 from trailgate.cobol.copybook.items import PlacedItem
 from trailgate.cobol.records.kernels import copy_columns, copy_present
-from trailgate.columnar.rows import octets, windows
 
 Items = npt.NDArray[Any]
 
@@ -145,7 +144,7 @@ def copy_items(records: RecordBytes, item: PlacedItem, usable: Mask | None, targ
     else:
         starts = (records.starts + item.offset)[usable]
         if len(starts):
-            slots[usable] = windows(records.data, size)[starts]
+            slots[usable] = sliding_windows(records.data, size)[starts]
 
 
 def copy_alike(records: RecordBytes, items: list[PlacedItem], target: Octets) -> bool:
@@ -197,9 +196,9 @@ def matrix_of(records: RecordBytes, item: PlacedItem) -> Octets:
 
 def _items(records: RecordBytes, item: PlacedItem, size: int) -> Items:
     if records.step is None or not isinstance(item.offset, int):
-        # ``windows`` views the data as overlapping items of ``size`` bytes, one from each offset on. So an
+        # ``sliding_windows`` views the data as overlapping items of ``size`` bytes, one from each offset on. So an
         # index selects the item that begins there.
-        chosen: Items = windows(records.data, size)[records.starts + item.offset]
+        chosen: Items = sliding_windows(records.data, size)[records.starts + item.offset]
         return chosen
     offset = int(records.starts[0]) + item.offset
     return np.ndarray((len(records),), f"V{size}", records.data, offset, (records.step,))

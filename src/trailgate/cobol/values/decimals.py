@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trailgate.arrays import Longs, Mask, Octets, Words
+from trailgate.arrays import Longs, Mask, Octets, Words, flat_rows
 from trailgate.cobol.copybook.layouts import CopybookField, NumberFormat
 from trailgate.cobol.values.codec import (
     AppliedPolicy,
@@ -37,7 +37,9 @@ from trailgate.cobol.values.kernels import (
     decode_wide_numbers,
     replace_padding,
 )
-from trailgate.columnar.rows import byte_view, find_failing_row, flat_rows, rows_at
+from trailgate.columnar.gather import gather_matrix
+from trailgate.columnar.rows import find_failing_row
+from trailgate.columnar.strings import byte_view
 from trailgate.errors import DefinitionError, EncodeError, Where
 
 # Every number of 18 digits fits a signed word of 64 bits (10**18 < 2**63 < 10**19), and every number of
@@ -170,7 +172,7 @@ def _read_padded(
         return ()
     rows = np.flatnonzero(bad)
     size, (data, step) = matrix.shape[1], flat_rows(matrix)
-    padded_rows = rows_at(data, rows * step, size)
+    padded_rows = gather_matrix(data, rows * step, size)
     pads = np.zeros(256, bool)
     pads[form.blank[0]] = True
     pads[0] = digit_bytes.padding is not PaddingPolicy.LEFT

@@ -38,9 +38,8 @@ from trailgate.columnar.code_pages import (
     code_page,
     double_byte_page,
 )
-from trailgate.columnar.digits import LOWER, to_hex
-from trailgate.columnar.gather import fixed_rows
-from trailgate.columnar.rows import byte_view
+from trailgate.columnar.hex_digits import LOWER, to_hex
+from trailgate.columnar.strings import byte_view, matrix_to_binary
 from trailgate.errors import OptionError
 
 # For each side, the functions that trim ASCII blanks and that trim a given character.
@@ -181,8 +180,8 @@ def decode_raw(field: CopybookField, options: ValueOptions) -> Decoder:
     """Return the decoder of raw fields: bytes, or their hex digits."""
     del field
     if options.raw is RawRepresentation.BINARY:
-        return lambda matrix: DecodedColumn(fixed_rows(matrix))
-    return lambda matrix: DecodedColumn(to_hex(fixed_rows(matrix), LOWER))
+        return lambda matrix: DecodedColumn(matrix_to_binary(matrix))
+    return lambda matrix: DecodedColumn(to_hex(matrix_to_binary(matrix), LOWER))
 
 
 def encode_raw(field: CopybookField, options: ValueOptions) -> Encoder:

@@ -21,12 +21,13 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from trailgate.columnar.compiling.choice import (
+from trailgate.columnar.compiling.available_loops import (
     INSTALL_NUMBA,
     VARIABLE,
     Loops,
     forced_loops,
     has_numba,
+    native_loop,
 )
 from trailgate.columnar.compiling.contracts import (
     Contract,
@@ -36,7 +37,6 @@ from trailgate.columnar.compiling.contracts import (
     groups_of,
     rebuild_groups,
 )
-from trailgate.columnar.compiling.native import native_loop
 from trailgate.errors import MissingDependencyError
 
 # Bytes of arrays that a kernel processes before it is compiled: some milliseconds.
@@ -154,7 +154,7 @@ class CheckedKernel:
         if forced_loops() is Loops.PLAIN or not has_numba():
             _NOTICE.say()
             return lambda *arguments: self._as_written(self._check(arguments))
-        from trailgate.columnar.compiling.numba_loops import (  # noqa: PLC0415  heavy, and not needed for a few bytes
+        from trailgate.columnar.compiling.numba_compiler import (  # noqa: PLC0415  heavy, and not needed for a few bytes
             compile_kernel,
         )
 
@@ -200,7 +200,7 @@ _NOTICE: Final = _Notice()
 
 
 def kernel(*, writes: tuple[str, ...] = ()) -> Callable[[Callable[..., Any]], CheckedKernel]:
-    """Decorate a function as a kernel. ``writes`` names the arrays that the kernel fills."""
+    """Decorate a function as a kernel, whose arguments are checked at each call. ``writes`` names the arrays that it fills."""
 
     def decorate(function: Callable[..., Any]) -> CheckedKernel:
         return CheckedKernel(function, writes)

@@ -88,7 +88,7 @@ def contract_of(function: Callable[..., Any], writes: tuple[str, ...]) -> Contra
 
 
 def is_group(hint: Any) -> bool:
-    """Return whether a parameter's annotation is a NamedTuple, whose fields become separate arguments of the compiled kernel."""
+    """Return whether a parameter of a kernel is a group: a NamedTuple, whose fields have their own contracts."""
     return isinstance(hint, type) and issubclass(hint, tuple) and hasattr(hint, "_fields")
 
 
@@ -98,7 +98,7 @@ def groups_of(function: Callable[..., Any]) -> dict[str, Any]:
 
 
 def flatten_groups(arguments: Iterable[Any]) -> tuple[Any, ...]:
-    """Replace each group in a kernel's arguments by its fields."""
+    """Replace each group in a kernel's arguments by its fields, so that they are in the order of the contract."""
     flat: list[Any] = []
     for argument in arguments:
         if isinstance(argument, tuple):
@@ -109,7 +109,7 @@ def flatten_groups(arguments: Iterable[Any]) -> tuple[Any, ...]:
 
 
 def rebuild_groups(flat: Iterable[Any], groups: Iterable[Any]) -> list[Any]:
-    """Rebuild the groups from a kernel's flat arguments: the inverse of ``flatten_groups``."""
+    """Rebuild the groups from the flat arguments of a contract: the inverse of ``flatten_groups``."""
     values = iter(flat)
     return [
         next(values) if group is None else group(*(next(values) for _ in group._fields))

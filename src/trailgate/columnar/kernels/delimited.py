@@ -4,7 +4,7 @@ A quote opens a quoted value only at the start of a field; elsewhere it is data.
 value delimiters are data, and an escaped quote does not close it. If two delimiters begin at the
 same byte, the longer one counts.
 
-`scan` jumps from one interesting byte to the next: ``marks`` compares 64 bytes at once with the
+`scan` jumps from one interesting byte to the next: ``marks_of_any`` compares 64 bytes at once with the
 first bytes of all delimiters (or quotes) and returns a word with a bit for each match.
 """
 
@@ -16,13 +16,14 @@ import numpy as np
 
 from trailgate.arrays import Longs, Mask, Octets, Offsets, Words
 from trailgate.columnar.compiling import inner, kernel
+from trailgate.columnar.kernels.strings import spans_equal
 from trailgate.columnar.kernels.words import (
     SPARE,
     first_mark,
     load8,
-    marks64,
+    marks_of_any,
     move32,
-    spans_equal,
+    padded_word,
 )
 
 # The rows of ``bounds``: a token is tokens[bounds[row]:bounds[row + 1]].
@@ -157,8 +158,8 @@ def scan(
                 while offset < end:
                     if offset - base >= WINDOW:
                         base = offset
-                        delimiters = marks(data, base, delimiter_bytes)
-                        quotes = marks(data, base, quote_bytes)
+                        delimiters = marks_of_any(data, base, delimiter_bytes)
+                        quotes = marks_of_any(data, base, quote_bytes)
                     left = quotes >> np.uint64(offset - base)
                     if left == 0:
                         offset = base + WINDOW
@@ -197,9 +198,9 @@ def scan(
                 while offset < end:
                     if offset - base >= WINDOW:
                         base = offset
-                        delimiters = marks(data, base, delimiter_bytes)
+                        delimiters = marks_of_any(data, base, delimiter_bytes)
                         if quoted:
-                            quotes = marks(data, base, quote_bytes)
+                            quotes = marks_of_any(data, base, quote_bytes)
                     left = delimiters >> np.uint64(offset - base)
                     if left == 0:
                         offset = base + WINDOW
@@ -299,13 +300,13 @@ def is_token(
         data[offset] == first
         and offset + size <= end
         and data[offset + size - 1] == last
-        and (size <= 2 or is_there(data, offset, end, tokens, token, size))
+        and (size <= 2 or has_token(data, offset, end, tokens, token, size))
     )
 
 
 @inner
-def is_there(data: Octets, offset: int, end: int, tokens: Octets, token: int, size: int) -> bool:
-    """Return whether the bytes tokens[token:token + size] are in the data at an offset, and end at ``end`` at the latest."""
+def has_token(data: Octets, offset: int, end: int, tokens: Octets, token: int, size: int) -> bool:
+    """Return whether a delimiter or quote, tokens[token:token + size], is at an offset of delimited text, and ends at ``end`` at the latest."""
     if offset + size > end:
         return False
     for at in range(size):
@@ -321,10 +322,10 @@ def delimiter(data: Octets, offset: int, end: int, tokens: Octets, bounds: Longs
     If both the field and the line delimiter fit, the longer one counts.
     """
     field_size, line_size = bounds[1] - bounds[0], bounds[2] - bounds[1]
-    is_field = is_there(data, offset, end, tokens, bounds[FIELD], field_size)
+    is_field = has_token(data, offset, end, tokens, bounds[FIELD], field_size)
     if is_field and line_size <= field_size:
         return FIELD_DELIMITER
-    if is_there(data, offset, end, tokens, bounds[LINE], line_size):
+    if has_token(data, offset, end, tokens, bounds[LINE], line_size):
         return LINE_DELIMITER
     return FIELD_DELIMITER if is_field else NO_DELIMITER
 
@@ -334,21 +335,9 @@ def escape(data: Octets, offset: int, end: int, tokens: Octets, bounds: Longs) -
     """Return the length of the escaped delimiter that begins at an offset, or 0."""
     for row in range(OTHERS, len(bounds) - 1):
         size = bounds[row + 1] - bounds[row]
-        if is_there(data, offset, end, tokens, bounds[row], size):
+        if has_token(data, offset, end, tokens, bounds[row], size):
             return size
     return 0
-
-
-@inner
-def marks(data: Octets, base: int, wanted: Octets) -> np.uint64:
-    """Return a bit for each of the 64 bytes from ``base`` on that is in ``wanted``. The data have at least 64 bytes."""
-    # Near the end of the data, compare its last 64 bytes and shift out those before ``base``.
-    beyond = max(0, base + 64 - len(data))
-    start = base - beyond
-    result = marks64(data, start, wanted[0]) | marks64(data, start, wanted[len(wanted) - 1])
-    for which in range(1, len(wanted) - 1):
-        result |= marks64(data, start, wanted[which])
-    return result >> np.uint64(beyond)
 
 
 class FieldSpans(NamedTuple):
@@ -570,7 +559,7 @@ def unescaped_size(data: Octets, start: int, end: int, quote: Octets, escaped: O
     """Return the length of a field's value after unescaping its quotes."""
     size, begins = end - start, escaped[0]
     while start < end:
-        if data[start] == begins and is_there(data, start, end, escaped, 0, len(escaped)):
+        if data[start] == begins and has_token(data, start, end, escaped, 0, len(escaped)):
             size += len(quote) - len(escaped)
             start += len(escaped)
         else:
@@ -585,7 +574,7 @@ def unescape(
     """Write the value of a field of delimited text with its quotes unescaped."""
     begins = escaped[0]
     while start < end:
-        if data[start] == begins and is_there(data, start, end, escaped, 0, len(escaped)):
+        if data[start] == begins and has_token(data, start, end, escaped, 0, len(escaped)):
             for byte in range(len(quote)):
                 out[at + byte] = quote[byte]
             at += len(quote)
@@ -649,12 +638,12 @@ def code_fields(
                 return OUTSIDE
             begin = np.int64(starts[field])
             size = ends[field] - begin
-            word = first_word(data, begin, size)
+            word = padded_word(data, begin, size)
             if size > 8:
                 # Longer texts often begin alike, for example times, so their last bytes count too.
                 word ^= load8(data, begin + size - 8)
             base = number * SLOTS
-            slot = base + chosen(word)
+            slot = base + hash_slot(word)
             while slots[slot] >= 0 and (
                 words[slot] != word
                 or sizes[slot] != size
@@ -674,23 +663,8 @@ def code_fields(
 
 
 @inner
-def first_word(data: Octets, begin: int, size: int) -> np.uint64:
-    """Return the first eight bytes of a field's text, padded with zeros, to hash and compare it."""
-    if begin + 8 <= len(data):
-        word = load8(data, begin)
-        if size < 8:
-            # Example: for size 3 the mask is 0xFFFFFF, which keeps the three lowest bytes.
-            word &= (np.uint64(1) << np.uint64(8 * size)) - np.uint64(1)
-        return word
-    word = np.uint64(0)
-    for at in range(min(size, 8)):
-        word |= np.uint64(data[begin + at]) << np.uint64(8 * at)
-    return word
-
-
-@inner
-def chosen(word: np.uint64) -> int:
-    """Return the slot at which the search for a text begins: a hash of ``word``, below ``SLOTS``."""
+def hash_slot(word: np.uint64) -> int:
+    """Return the slot of the hash table of field texts at which the search for a text begins: a hash of ``word``, below ``SLOTS``."""
     # The upper bits of the product depend on all bytes (Fibonacci hashing).
     return np.int64((word * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(56))
 
@@ -711,7 +685,7 @@ def find(data: Octets, size: int, token: Octets, places: Longs) -> int:
     begins = token[:1]
     while offset + len(token) <= size:
         # ``free`` is the end of the last match; marks before it would overlap with it.
-        left = marks(data, offset, begins)
+        left = marks_of_any(data, offset, begins)
         base, free = offset, offset
         while left != 0:
             offset = base + first_mark(left)

@@ -17,8 +17,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from trailgate.arrays import Octets
-from trailgate.columnar.compiling import inner, kernel
+from trailgate.columnar.compiling import kernel
 from trailgate.columnar.kernels.delimited import (
     ESCAPES,
     FULL,
@@ -29,7 +28,13 @@ from trailgate.columnar.kernels.delimited import (
     DelimitedBodies,
     FieldArrays,
 )
-from trailgate.columnar.kernels.words import first_mark, high_marks64, marks64
+from trailgate.columnar.kernels.words import (
+    first_bits,
+    first_mark,
+    high_marks64,
+    marks_from,
+    parity_of_lower,
+)
 
 IRREGULAR: Final = -3  # the text is for ``delimited.scan``
 ONE: Final = np.uint64(1)
@@ -162,30 +167,3 @@ def scan_regular(
             records += ONE
     first[records] = fields
     return np.int64(fields), np.int64(records), np.int64(high != 0)
-
-
-@inner
-def first_bits(count: int) -> np.uint64:
-    """Return a word with the lowest ``count`` bits set, or all of them for 64 and more."""
-    if count >= WINDOW:
-        return ~np.uint64(0)
-    return (ONE << np.uint64(count)) - ONE
-
-
-@inner
-def marks_from(data: Octets, base: int, byte: int) -> np.uint64:
-    """Return a bit for each of the 64 bytes from ``base`` on that equals ``byte``. The data have at least 64 bytes."""
-    beyond = max(0, base + WINDOW - len(data))
-    return marks64(data, base - beyond, np.uint8(byte)) >> np.uint64(beyond)
-
-
-@inner
-def parity_of_lower(bits: np.uint64) -> np.uint64:
-    """Return the prefix XOR of the bits: a bit is set if an odd number of bits at or below it are set.
-
-    For example 0b0100_0100 becomes 0b0011_1100: the bytes from an opening quote up to its closing
-    quote.
-    """
-    for shift in (1, 2, 4, 8, 16, 32):
-        bits ^= bits << np.uint64(shift)
-    return bits

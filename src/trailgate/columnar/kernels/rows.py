@@ -1,77 +1,22 @@
-"""The loops over strings and keys: compare strings, group rows by equal keys without sorting, hash strings.
-
-Hashes are the same on every machine and in every release of Python.
-"""
+"""Loops over rows: select rows of a string column, and group rows by equal keys without sorting the keys."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from trailgate.arrays import Longs, Mask, Octets, Offsets
-from trailgate.columnar.compiling import inner, kernel
+import numpy as np
+
+from trailgate.arrays import Longs, Octets, Offsets
+from trailgate.columnar.compiling import kernel
+from trailgate.columnar.kernels.gather import MAX_INT32, OUTSIDE, TOO_MANY
+from trailgate.columnar.kernels.words import copy_value
 
 FULL: Final = -1
 
-PRIME = 2147483647  # 2^31 - 1, so that products with FACTOR stay within 64 bits
-FACTOR = 16777619
-
-
-@kernel()
-def first_other(offsets: Offsets, data: Octets, rows: Longs) -> int:
-    """Return the first row r of a string column whose text differs from the text of row ``rows[r]``, or -1."""
-    for row in range(len(rows)):
-        other = rows[row]
-        if other != row and not alike(offsets, data, row, offsets, data, other):
-            return row
-    return -1
-
-
-@kernel(writes=("differ",))
-def mark_differing(
-    offsets: Offsets,
-    data: Octets,
-    valid: Octets,
-    other_offsets: Offsets,
-    other_data: Octets,
-    other_valid: Octets,
-    differ: Mask,
-) -> None:
-    """Mark the rows in which two string columns differ; a null differs from every value, but not from a null.
-
-    The validity bits may be empty if all values are valid.
-    """
-    for row in range(len(differ)):
-        null, other_null = is_null(valid, row), is_null(other_valid, row)
-        if null or other_null:
-            differ[row] = null != other_null
-        else:
-            differ[row] = not alike(offsets, data, row, other_offsets, other_data, row)
-
-
-@inner
-def is_null(valid: Octets, row: int) -> bool:
-    """Return whether a row is null by Arrow's validity bits, which are empty if no row is."""
-    return len(valid) > 0 and not (valid[row >> 3] >> (row & 7)) & 1
-
-
-@inner
-def alike(
-    offsets: Offsets, data: Octets, row: int, other_offsets: Offsets, other_data: Octets, other: int
-) -> bool:
-    """Return whether the strings of two rows are equal."""
-    start, size = offsets[row], offsets[row + 1] - offsets[row]
-    other_start = other_offsets[other]
-    if other_offsets[other + 1] - other_start != size:
-        return False
-    for byte in range(size):
-        if data[start + byte] != other_data[other_start + byte]:
-            return False
-    return True
-
 
 @kernel(writes=("codes", "known", "sizes"))
-def code_keys(keys: Longs, codes: Longs, known: Longs, sizes: Longs) -> int:
-    """Write a code for each row's key: distinct keys are numbered in order of appearance.
+def number_keys(keys: Longs, codes: Longs, known: Longs, sizes: Longs) -> int:
+    """Write a code for the key of each row: the distinct keys of the rows are numbered in order of appearance.
 
     ``known[code]`` becomes the key with this code, and ``sizes[code]`` the number of its rows.
     Returns the number of distinct keys, or ``FULL`` if ``known`` has no room for them.
@@ -107,13 +52,34 @@ def order_rows(codes: Longs, next_place: Longs, rows: Longs) -> None:
         next_place[code] += 1
 
 
-@kernel(writes=("found",))
-def hash_strings(data: Octets, offsets: Offsets, found: Longs) -> int:
-    """Write a hash from 0 to ``PRIME`` - 1 for each string. Return the number of strings."""
-    count = len(found)
-    for row in range(count):
-        number = 1
-        for at in range(offsets[row], offsets[row + 1]):
-            number = (number * FACTOR + int(data[at]) + 1) % PRIME
-        found[row] = number
-    return count
+@kernel(writes=("taken",))
+def measure_selected_rows(offsets: Offsets, size: int, rows: Longs, taken: Offsets) -> int:
+    """Write the Arrow offsets of the selected rows of a string column. Return the sum of their lengths, ``OUTSIDE`` or ``TOO_MANY``.
+
+    ``size`` is the number of data bytes of the column.
+    """
+    # Example: of the offsets 0 3 4 9, the rows 2 and 0 have the sizes 5 and 3: taken = 0 5 8.
+    total = 0
+    taken[0] = 0
+    for at in range(len(rows)):
+        row = rows[at]
+        if row < 0 or row + 1 >= len(offsets):
+            return OUTSIDE
+        start, end = np.int64(offsets[row]), np.int64(offsets[row + 1])
+        if start < 0 or end < start or end > size:
+            return OUTSIDE
+        total += end - start
+        if total > MAX_INT32:
+            return TOO_MANY
+        taken[at + 1] = total
+    return total
+
+
+@kernel(writes=("out",))
+def copy_selected_rows(
+    data: Octets, offsets: Offsets, rows: Longs, taken: Offsets, out: Octets
+) -> None:
+    """Copy the selected rows that ``measure_selected_rows`` has checked to a new string column. ``out`` has ``SPARE`` more bytes than their values."""
+    for at in range(len(rows)):
+        to = np.int64(taken[at])
+        copy_value(data, np.int64(offsets[rows[at]]), np.int64(taken[at + 1]) - to, out, to)

@@ -13,7 +13,7 @@ import numpy as np
 
 from trailgate.arrays import Longs, Mask, Octets
 from trailgate.columnar.compiling import inner, kernel
-from trailgate.columnar.kernels.words import SPARE, escape_marks, first_mark, move32
+from trailgate.columnar.kernels.words import SPARE, copy_within, escape_marks, first_mark
 
 BLOCK: Final = 1024  # rows measured for all pieces before the next ones
 WINDOW: Final = 32  # bytes compared at once
@@ -171,7 +171,7 @@ def write_rows(
 def has_special(data: Octets, size: int, special: Octets, grown: Octets) -> bool:
     """Return whether any of the first ``size`` bytes has a replacement or is refused. 32 bytes follow them."""
     for at in range(0, size, WINDOW):
-        marks = marks_of(data, at, size, special)
+        marks = special_marks(data, at, size, special)
         while marks:
             if grown[data[at + first_mark(marks)]] != PLAIN:
                 return True
@@ -180,8 +180,8 @@ def has_special(data: Octets, size: int, special: Octets, grown: Octets) -> bool
 
 
 @inner
-def marks_of(data: Octets, at: int, end: int, special: Octets) -> np.uint64:
-    """Return a bit for each of the 32 bytes from ``at`` on that is special or a control.
+def special_marks(data: Octets, at: int, end: int, special: Octets) -> np.uint64:
+    """Return a bit for each of 32 bytes of a template's value that may have to be escaped: it is special or a control.
 
     The bits of bytes from ``end`` on are 0.
     """
@@ -197,7 +197,7 @@ def growth(data: Octets, start: int, end: int, special: Octets, grown: Octets) -
     """Return by how many bytes the replacements of special bytes lengthen a value, or -1 if a byte is refused."""
     more = 0
     for at in range(start, end, WINDOW):
-        marks = marks_of(data, at, end, special)
+        marks = special_marks(data, at, end, special)
         while marks:
             offset = at + first_mark(marks)
             size = np.int64(grown[data[offset]])
@@ -229,7 +229,7 @@ def write_escaped(
     # Example: a"b in JSON. The first mark is at the quote: copy "a", write its replacement \", and continue
     # after it with "b". A marked byte without a replacement (such as a tab in XML) is copied as it is.
     while start < end:
-        marks = marks_of(data, start, end, special)
+        marks = special_marks(data, start, end, special)
         size = min(WINDOW, end - start)
         if marks:
             size = first_mark(marks)
@@ -253,14 +253,3 @@ def write_escaped(
                 out[at + done] = replacements[replacement_at[byte] + done]
             at += size
     return at
-
-
-@inner
-def copy_within(data: Octets, start: int, size: int, out: Octets, at: int, limit: int) -> None:
-    """Copy ``size`` bytes that are followed by 32 more. May write more, but not beyond ``limit``."""
-    if at + size + SPARE <= limit:
-        for done in range(0, size, WINDOW):
-            move32(out, at + done, data, start + done)
-    else:
-        for done in range(size):
-            out[at + done] = data[start + done]

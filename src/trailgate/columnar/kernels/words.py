@@ -7,7 +7,11 @@
   and a comma it is 0b01010. ``first_mark`` is the index of its lowest bit, ``last_mark`` of its
   highest. Finding delimiters is three to five times as fast as byte by byte.
 - ``text_marks`` and similar functions find the bytes that matter in XML, and ``string_marks`` those
-  that end JSON strings.
+  that end JSON strings. They are here, with the other instructions, and not in the formats.
+- ``marks_from`` and ``marks_of_any`` also work near the end of the data. ``first_bits`` and
+  ``parity_of_lower`` combine the bits of a word.
+- ``copy_value``, ``copy_bytes``, ``copy_wide`` and ``copy_within`` copy values in words, and differ in
+  the bytes that they may overwrite.
 
 The instructions check nothing: the caller guarantees that the bytes are within the array. With
 NUMBA_BOUNDSCHECK the loops are compiled as they are written here, so that bounds are checked.
@@ -58,7 +62,7 @@ def store2(data: Any, at: int, word: Any) -> None:
 
 @instruction
 def move32(out: Any, to: int, data: Any, at: int) -> None:
-    """Copy 32 bytes."""
+    """Copy 32 bytes by one load and one store."""
     for byte in range(32):
         out[to + byte] = data[at + byte]
 
@@ -93,7 +97,7 @@ def last_mark(word: Any) -> int:
 
 @instruction
 def text_marks(data: Any, at: int) -> Any:
-    """Return two bits for each of 32 bytes of XML text.
+    """Compare 32 bytes of XML text at once, and return two bits for each.
 
     The lower 32 bits mark ``<``, the upper 32 bits ``&``, ``>`` and CR.
     """
@@ -109,7 +113,7 @@ def text_marks(data: Any, at: int) -> Any:
 
 @instruction
 def value_marks(data: Any, at: int, quote: Any) -> Any:
-    """Return two bits for each of 32 bytes of an XML attribute.
+    """Compare 32 bytes of an XML attribute at once, and return two bits for each.
 
     The lower 32 bits mark the quote, the upper 32 bits ``&``, ``<`` and controls.
     """
@@ -125,7 +129,7 @@ def value_marks(data: Any, at: int, quote: Any) -> Any:
 
 @instruction
 def name_end_marks(data: Any, at: int) -> Any:
-    """Return a bit for each of 16 bytes that ends a name in an XML tag: ``/``, ``>``, ``=``, blanks and controls."""
+    """Compare 16 bytes at once, and return a bit for each that ends a name in an XML tag: ``/``, ``>``, ``=``, blanks and controls."""
     marks = np.uint64(0)
     for index in range(16):
         byte = data[at + index]
@@ -136,7 +140,7 @@ def name_end_marks(data: Any, at: int) -> Any:
 
 @instruction
 def control_marks64(data: Any, at: int) -> Any:
-    """Return a bit for each of 64 bytes that is a control other than tab, LF and CR."""
+    """Compare 64 bytes at once, and return a bit for each that is a control other than tab, LF and CR."""
     marks = np.uint64(0)
     for index in range(64):
         byte = data[at + index]
@@ -147,7 +151,7 @@ def control_marks64(data: Any, at: int) -> Any:
 
 @instruction
 def high_marks64(data: Any, at: int) -> Any:
-    """Return a bit for each of 64 bytes that is not ASCII."""
+    """Compare 64 bytes at once, and return a bit for each that is not ASCII."""
     marks = np.uint64(0)
     for index in range(64):
         if data[at + index] >= 0x80:
@@ -157,7 +161,7 @@ def high_marks64(data: Any, at: int) -> Any:
 
 @instruction
 def string_marks(data: Any, at: int) -> Any:
-    """Return two bits for each of 32 bytes of a JSON string.
+    """Compare 32 bytes of a JSON string at once, and return two bits for each.
 
     The lower 32 bits mark the quote, the upper 32 bits the backslash and controls.
     """
@@ -175,13 +179,76 @@ def string_marks(data: Any, at: int) -> Any:
 def escape_marks(
     data: Any, at: int, first: Any, second: Any, third: Any, fourth: Any, fifth: Any
 ) -> Any:
-    """Return a bit for each of 32 bytes that is a control or one of five bytes."""
+    """Compare 32 bytes at once, and return a bit for each that is a control or one of five bytes."""
     marks = np.uint64(0)
     for index in range(32):
         byte = data[at + index]
         if byte < 0x20 or byte in (first, second, third, fourth, fifth):
             marks |= np.uint64(1) << np.uint64(index)
     return marks
+
+
+@inner
+def first_bits(count: int) -> np.uint64:
+    """Return a word with the lowest ``count`` bits set, or all of them for 64 and more."""
+    if count >= 64:
+        return ~np.uint64(0)
+    return (np.uint64(1) << np.uint64(count)) - np.uint64(1)
+
+
+@inner
+def parity_of_lower(bits: np.uint64) -> np.uint64:
+    """Return the prefix XOR of the bits: a bit is set if an odd number of bits at or below it are set.
+
+    For example 0b0100_0100 becomes 0b0011_1100: the bytes from an opening quote up to its closing
+    quote.
+    """
+    for shift in (1, 2, 4, 8, 16, 32):
+        bits ^= bits << np.uint64(shift)
+    return bits
+
+
+@inner
+def marks_from(data: Octets, base: int, byte: int) -> np.uint64:
+    """Return a bit for each of the 64 bytes from ``base`` on that equals ``byte``. The data have at least 64 bytes."""
+    beyond = max(0, base + 64 - len(data))
+    return marks64(data, base - beyond, np.uint8(byte)) >> np.uint64(beyond)
+
+
+@inner
+def marks_of_any(data: Octets, base: int, wanted: Octets) -> np.uint64:
+    """Return a bit for each of the 64 bytes from ``base`` on that is in ``wanted``. The data have at least 64 bytes."""
+    # Near the end of the data, compare its last 64 bytes and shift out those before ``base``.
+    beyond = max(0, base + 64 - len(data))
+    start = base - beyond
+    result = marks64(data, start, wanted[0]) | marks64(data, start, wanted[len(wanted) - 1])
+    for which in range(1, len(wanted) - 1):
+        result |= marks64(data, start, wanted[which])
+    return result >> np.uint64(beyond)
+
+
+@inner
+def padded_word(data: Octets, begin: int, size: int) -> np.uint64:
+    """Load the first eight bytes of a value as a word, padded with zeros if it is shorter, to hash and compare it."""
+    if begin + 8 <= len(data):
+        word = load8(data, begin)
+        if size < 8:
+            # Example: for size 3 the mask is 0xFFFFFF, which keeps the three lowest bytes.
+            word &= (np.uint64(1) << np.uint64(8 * size)) - np.uint64(1)
+        return word
+    word = np.uint64(0)
+    for at in range(min(size, 8)):
+        word |= np.uint64(data[begin + at]) << np.uint64(8 * at)
+    return word
+
+
+@inner
+def high_bits(data: Octets, size: int) -> int:
+    """Return the bitwise OR of the first ``size`` bytes: below 128 if all are ASCII."""
+    every = np.uint8(0)
+    for at in range(size):
+        every |= data[at]
+    return int(every)
 
 
 @inner
@@ -199,33 +266,8 @@ def copy_value(data: Octets, start: int, size: int, out: Octets, at: int) -> Non
 
 
 @inner
-def spans_equal(data: Octets, one: int, other: int, size: int) -> bool:
-    """Return whether two spans of the data have the same bytes."""
-    if size < 8:
-        for at in range(size):
-            if data[one + at] != data[other + at]:
-                return False
-        return True
-    # Example: 21 bytes are compared as bytes 0 to 7, 8 to 15, and then as the last eight, 13 to 20.
-    for at in range(0, size - 8, 8):
-        if load8(data, one + at) != load8(data, other + at):
-            return False
-    last = size - 8
-    return bool(load8(data, one + last) == load8(data, other + last))
-
-
-@inner
-def high_bits(data: Octets, size: int) -> int:
-    """Return the bitwise OR of the first ``size`` bytes: below 128 if all are ASCII."""
-    every = np.uint8(0)
-    for at in range(size):
-        every |= data[at]
-    return int(every)
-
-
-@inner
 def copy_wide(body: Octets, at: int, data: Octets, start: int, size: int) -> None:
-    """Copy ``size`` bytes in blocks of 32, which overwrites up to ``SPARE`` bytes after them in ``body``.
+    """Copy ``size`` bytes, 32 at a time, which overwrites up to ``SPARE`` bytes after them in ``body``.
 
     Both arrays must have ``SPARE`` more bytes. The caller must write the overwritten ones
     afterwards.
@@ -248,3 +290,17 @@ def copy_bytes(body: Octets, at: int, data: Octets, start: int, size: int) -> No
     mask = (np.uint64(1) << np.uint64((size & 7) << 3)) - np.uint64(1)
     at += full_words
     store8(body, at, load8(data, start + full_words) & mask | load8(body, at) & ~mask)
+
+
+@inner
+def copy_within(data: Octets, start: int, size: int, out: Octets, at: int, limit: int) -> None:
+    """Copy ``size`` bytes, 32 at a time if there is room. May write more than ``size`` bytes, but not beyond ``limit``.
+
+    At least 32 bytes must follow them in the data.
+    """
+    if at + size + SPARE <= limit:
+        for done in range(0, size, 32):
+            move32(out, at + done, data, start + done)
+    else:
+        for done in range(size):
+            out[at + done] = data[start + done]

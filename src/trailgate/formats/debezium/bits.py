@@ -14,8 +14,9 @@ import numpy as np
 import pyarrow as pa
 
 from trailgate.arrays import Octets
-from trailgate.columnar.digits import to_hex
-from trailgate.columnar.rows import convert_valid_rows, matrix_to_strings, row_error, text_view
+from trailgate.columnar.hex_digits import to_hex
+from trailgate.columnar.rows import convert_valid_rows, row_error
+from trailgate.columnar.strings import matrix_to_strings, text_view
 from trailgate.formats.debezium.schemas import ConnectFieldType
 from trailgate.formats.json.base64_text import from_base64
 from trailgate.formats.json.images import JsonValues

@@ -27,8 +27,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import Mask
-from trailgate.columnar.digits import to_hex
-from trailgate.columnar.rows import text_view
+from trailgate.columnar.hex_digits import to_hex
+from trailgate.columnar.strings import text_view
 from trailgate.formats.json.images import JsonValues
 from trailgate.formats.json.scanner import CONTAINERS
 from trailgate.formats.json.scanner_kernels import OBJECT, STRING

@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trailgate.columnar.digits import from_hex
+from trailgate.columnar.hex_digits import from_hex
 from trailgate.columnar.temporal import ISO_T, replace_time_marks
 from trailgate.errors import DecodeError
 from trailgate.formats.json.base64_text import to_base64

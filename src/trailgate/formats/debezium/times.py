@@ -16,7 +16,8 @@ import pyarrow.compute as pc
 from trailgate.arrays import Longs
 from trailgate.columnar.gather import gather
 from trailgate.columnar.numbers import parse_integers
-from trailgate.columnar.rows import convert_valid_rows, row_error, text_view
+from trailgate.columnar.rows import convert_valid_rows, row_error
+from trailgate.columnar.strings import text_view
 from trailgate.columnar.temporal import DEFAULT_FORMAT, parse_timestamps
 from trailgate.errors import DecodeError
 from trailgate.formats.json.images import JsonValues

@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trailgate.columnar.digits import to_hex
+from trailgate.columnar.hex_digits import to_hex
 from trailgate.columnar.rows import row_error
 from trailgate.errors import DecodeError
 from trailgate.formats.debezium.bits import (

@@ -54,7 +54,7 @@ from trailgate.model.changes import (
     Image,
     StateColumn,
 )
-from trailgate.model.table_patterns import split_table_name, unquote
+from trailgate.model.table_names import split_table_name, unquote
 from trailgate.model.transactions import mask_begins, mask_ends
 from trailgate.model.types import TypeFamily
 

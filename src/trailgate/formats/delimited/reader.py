@@ -23,7 +23,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trailgate.arrays import Longs, Mask, Octets
+from trailgate.arrays import Longs, Mask, Octets, octets
 from trailgate.columnar.delimited import (
     PROBLEMS,
     DelimitedDialect,
@@ -32,10 +32,11 @@ from trailgate.columnar.delimited import (
     find_token_offsets,
     index_fields,
 )
-from trailgate.columnar.gather import NO_NULLS, build_binary_column, check_text, gather
+from trailgate.columnar.gather import check_gathered_text, gather
 from trailgate.columnar.kernels import delimited as kernels
 from trailgate.columnar.kernels.words import SPARE
-from trailgate.columnar.rows import encode_distinct, octets
+from trailgate.columnar.rows import encode_distinct
+from trailgate.columnar.strings import NO_NULLS, build_binary_column
 from trailgate.columnar.temporal import DateFormat
 from trailgate.errors import DecodeError, TrailgateError, Where, count_noun
 from trailgate.formats.delimited.options import DelimitedOptions
@@ -212,7 +213,7 @@ class FieldValues:
         Raises DecodeError with the row in `where.record` and the field position in `where.column`.
         """
         try:
-            check_text(values, np.arange(len(values)))
+            check_gathered_text(values, np.arange(len(values)))
         except DecodeError as error:
             where = Where(record=error.where.offset, column=place, raw=error.where.raw)
             raise DecodeError(error.problem, where=where, hint=error.hint) from None

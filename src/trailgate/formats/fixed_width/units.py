@@ -11,9 +11,9 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from trailgate.arrays import Longs, Octets
+from trailgate.arrays import Longs, Octets, octets
 from trailgate.cobol.records.framing import FrameKind, Framing, RunFrames, find_frames_in_runs
-from trailgate.columnar.rows import octets, rows_at
+from trailgate.columnar.gather import gather_matrix
 from trailgate.messages.encoding_checks import check_utf8
 from trailgate.messages.messages import MessageBatch
 
@@ -48,7 +48,7 @@ class MessageUnits:
     def rows(self, starts: Longs, width: int) -> UnitMatrix:
         """Return a matrix with `width` units of fixed-width data from each start."""
         if self.first_bytes is None:
-            return rows_at(self.data, starts, width)
+            return gather_matrix(self.data, starts, width)
         taken: UnitMatrix = self.units[starts[:, None] + np.arange(width)]
         return taken
 

@@ -19,9 +19,10 @@ from trailgate.cobol.copybook.layouts import CopybookField, SignPosition, Usage
 from trailgate.cobol.values.codec import BlankPolicy, DecodedColumn, Explain, ValueOptions
 from trailgate.cobol.values.codecs import decoder, explainer
 from trailgate.cobol.values.text import page_for_errors
-from trailgate.columnar.code_pages import CodePage, strings
+from trailgate.columnar.code_pages import CodePage
 from trailgate.columnar.numbers import format_integers
 from trailgate.columnar.rows import find_failing_row, row_error
+from trailgate.columnar.strings import strings_from_lengths
 from trailgate.columnar.temporal import DateFormat, compile_format
 from trailgate.formats.fixed_width.layouts import ColumnSlot
 from trailgate.formats.fixed_width.units import UnitMatrix
@@ -124,7 +125,7 @@ def _characters(units: UnitMatrix, trim: Callable[..., pa.Array]) -> pa.Array:
     # 4.
     sizes = 1 + (units > 0x7F).astype(np.int64) + (units > 0x7FF) + (units > 0xFFFF)
     text = units.astype("<u4").tobytes().decode("utf-32-le").encode()
-    return trim(strings(text, sizes.sum(axis=1)), " ")
+    return trim(strings_from_lengths(text, sizes.sum(axis=1)), " ")
 
 
 def _or_blank(column: Column, options: ValueOptions, form: DateFormat | None = None) -> Convert:

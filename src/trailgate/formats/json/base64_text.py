@@ -7,10 +7,10 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from trailgate.arrays import byte_table
-from trailgate.columnar.gather import NO_NULLS, build_binary_column
+from trailgate.arrays import byte_table, octets
 from trailgate.columnar.kernels.words import SPARE
-from trailgate.columnar.rows import convert_valid_rows, octets, row_error, text_view
+from trailgate.columnar.rows import convert_valid_rows, row_error
+from trailgate.columnar.strings import NO_NULLS, build_binary_column, text_view
 from trailgate.formats.json import base64_kernels as kernels
 
 _ALPHABET: Final = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask, Octets, Offsets
-from trailgate.columnar.digits import to_hex
+from trailgate.columnar.hex_digits import to_hex
 from trailgate.columnar.rows import row_error
 from trailgate.errors import DecodeError, did_you_mean
 from trailgate.formats.json.base64_text import from_base64

@@ -26,15 +26,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trailgate.arrays import Longs, Octets, Offsets
-from trailgate.columnar.gather import (
-    build_binary_column,
-    gather,
-    gather_measured,
-    measure_error,
-)
+from trailgate.arrays import Longs, Octets, Offsets, octets
+from trailgate.columnar.gather import gather, gather_measured, measure_error
 from trailgate.columnar.kernels.gather import MAX_INT32, TOO_MANY
-from trailgate.columnar.rows import octets
+from trailgate.columnar.strings import build_binary_column
 from trailgate.errors import CARET_SHOWN, DecodeError, Where, caret_below
 from trailgate.formats.json import node_kernels as kernels
 from trailgate.formats.json.node_kernels import NO_NODE

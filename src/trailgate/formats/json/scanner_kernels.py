@@ -19,7 +19,8 @@ import numpy as np
 
 from trailgate.arrays import Longs, Octets, Offsets
 from trailgate.columnar.compiling import inner, kernel
-from trailgate.columnar.kernels.words import EVERY, first_mark, load8, spans_equal, string_marks
+from trailgate.columnar.kernels.strings import spans_equal
+from trailgate.columnar.kernels.words import EVERY, first_mark, load8, string_marks
 
 SPARE: Final = (
     64  # zero bytes after the messages, because they are read in blocks of 32 and 8 bytes

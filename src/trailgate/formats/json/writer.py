@@ -20,8 +20,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask
-from trailgate.columnar.digits import from_hex
-from trailgate.columnar.rows import group_rows, text_view
+from trailgate.columnar.hex_digits import from_hex
+from trailgate.columnar.rows import group_rows
+from trailgate.columnar.strings import codes_to_letters, text_view
 from trailgate.columnar.templates import (
     JSON_ESCAPES,
     MeasuredRows,
@@ -46,7 +47,6 @@ from trailgate.model.changes import (
     Image,
     has_any_column,
 )
-from trailgate.model.operations_table import codes_to_letters
 from trailgate.model.tables import TABLES, Column, Table
 from trailgate.model.types import TypeFamily
 from trailgate.model.values import formatter_for

@@ -20,10 +20,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trailgate.arrays import Longs, Mask, Octets
+from trailgate.arrays import Longs, Mask, Octets, octets
 from trailgate.columnar.code_pages import CodePage, SingleBytePage, code_page, decode_column
 from trailgate.columnar.delimited import DelimitedFields
-from trailgate.columnar.rows import join_string_columns, octets, row_error, text_view
+from trailgate.columnar.rows import row_error
+from trailgate.columnar.strings import join_string_columns, text_view
 from trailgate.errors import DecodeError, TrailgateError, Where
 from trailgate.formats.delimited.options import DelimitedOptions
 from trailgate.formats.delimited.reader import (

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from trailgate.arrays import Longs, Mask, Octets
 from trailgate.columnar.code_pages import code_page
 from trailgate.columnar.gather import gather
-from trailgate.columnar.rows import matrix_to_strings, text_view
+from trailgate.columnar.strings import matrix_to_strings, text_view
 from trailgate.columnar.templates import (
     EscapeTable,
     MeasuredRows,
@@ -52,7 +52,7 @@ from trailgate.model.changes import (
     ChangeBlock,
     StateColumn,
 )
-from trailgate.model.table_patterns import split_owner
+from trailgate.model.table_names import split_owner
 from trailgate.model.tables import TABLES, Column, Table
 from trailgate.model.transactions import mask_begins, mask_ends
 from trailgate.model.types import TypeFamily

@@ -10,8 +10,7 @@ from typing import Final
 
 import numpy as np
 
-from trailgate.arrays import Longs, Mask, Octets, byte_table
-from trailgate.columnar.rows import octets
+from trailgate.arrays import Longs, Mask, Octets, byte_table, octets
 from trailgate.errors import DecodeError, TrailgateError, Where
 from trailgate.formats.publications.mq_headers import skip_headers
 from trailgate.messages.encoding_checks import encoding_error

@@ -16,8 +16,8 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from trailgate.arrays import octets
 from trailgate.columnar.code_pages import CodePage, SingleBytePage, code_page
-from trailgate.columnar.rows import octets
 from trailgate.columnar.temporal import DB2_FORMAT
 from trailgate.errors import EncodeError, OptionError
 from trailgate.formats.delimited.options import DelimitedOptions

@@ -45,7 +45,7 @@ from trailgate.messages.parser import MessageFormat
 from trailgate.messages.problems import BadMessageIds, MessageErrors
 from trailgate.messages.records import BadMessagesError, MessageRecords
 from trailgate.model.changes import Image
-from trailgate.model.table_patterns import join_owner
+from trailgate.model.table_names import join_owner
 from trailgate.model.tables import Column, Definitions, Table
 
 # The reader of each format.

@@ -14,9 +14,8 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from trailgate.arrays import Longs
+from trailgate.arrays import Longs, octets
 from trailgate.columnar.code_pages import CodePage, code_page
-from trailgate.columnar.rows import octets
 from trailgate.errors import DecodeError, OptionError, TrailgateError, Where
 from trailgate.formats.publications.mq_headers import measure_headers
 from trailgate.messages.messages import MessageBatch

@@ -20,8 +20,7 @@ from typing import Final
 
 import numpy as np
 
-from trailgate.arrays import Longs, Mask, Octets
-from trailgate.columnar.rows import octets
+from trailgate.arrays import Longs, Mask, Octets, octets
 from trailgate.errors import TrailgateError
 from trailgate.formats.publications.xml_cell_kernels import ImageSpans, has_set_attribute
 from trailgate.formats.publications.xml_envelopes import Envelopes, add_errors, whole_numbers

@@ -22,7 +22,7 @@ from trailgate.errors import EncodeError, Where
 from trailgate.formats.publications.xml_schemas import publication_type
 from trailgate.formats.publications.xml_vocabulary import AFTER, BEFORE, escape_attribute
 from trailgate.model.changes import DELETE, INSERT, KEY_UPDATE, UPDATE, ChangeBlock, StateColumn
-from trailgate.model.table_patterns import split_owner
+from trailgate.model.table_names import split_owner
 from trailgate.model.tables import TABLES, Column, Table
 from trailgate.model.types import TypeFamily
 from trailgate.model.values import Convert, formatter_for

@@ -16,9 +16,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trailgate.arrays import Longs, Mask, Octets
+from trailgate.arrays import Longs, Mask, Octets, octets
 from trailgate.columnar.gather import take_text
-from trailgate.columnar.rows import octets
 from trailgate.errors import did_you_mean
 from trailgate.formats.publications import xml_cell_kernels as kernels
 from trailgate.formats.publications.options import (

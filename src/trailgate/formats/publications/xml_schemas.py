@@ -34,7 +34,7 @@ from trailgate.formats.xml.documents import XmlElement, parse_document
 from trailgate.formats.xml.faults import XmlLimits
 from trailgate.messages.messages import MessageBatch
 from trailgate.messages.records import BadMessagesError
-from trailgate.model.table_patterns import join_owner
+from trailgate.model.table_names import join_owner
 from trailgate.model.tables import Column, Definitions, Table
 from trailgate.model.types import TypeFamily
 

@@ -58,7 +58,7 @@ from trailgate.model.changes import (
     ChangeBatch,
     ChangeBlock,
 )
-from trailgate.model.table_patterns import split_owner
+from trailgate.model.table_names import split_owner
 from trailgate.model.tables import Table
 from trailgate.model.transactions import find_begin_rows, mask_begins, mask_ends
 

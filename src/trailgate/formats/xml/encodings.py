@@ -23,9 +23,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trailgate.arrays import Longs
+from trailgate.arrays import Longs, octets
 from trailgate.columnar.gather import gather
-from trailgate.columnar.rows import octets
 from trailgate.errors import DecodeError, Where
 from trailgate.messages.messages import MessageBatch
 

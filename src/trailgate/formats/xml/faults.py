@@ -16,10 +16,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trailgate.arrays import Longs, Mask, Octets
+from trailgate.arrays import Longs, Mask, Octets, octets
 from trailgate.columnar.gather import gather
-from trailgate.columnar.rows import octets
-from trailgate.columnar.templates import PieceForm, RowPiece, write_texts
+from trailgate.columnar.templates import PieceForm, RowPiece, templates_to_strings
 from trailgate.errors import DecodeError, Where
 from trailgate.formats.xml.encodings import DECLARED, HEAD, is_utf8_declaration
 from trailgate.formats.xml.kernels import expat_faults as kernels
@@ -208,7 +207,7 @@ def _errors(text: Octets, starts: Longs, ends: Longs, rows: Longs) -> ErrorColum
         RowPiece(problem, (PieceForm(b"", b""),), plain=True),
         RowPiece(shown, forms, states, plain=True),
     ]
-    texts = write_texts(pieces, len(rows))
+    texts = templates_to_strings(pieces, len(rows))
     # The text above is right for printable ASCII only. For other surroundings, which must be
     # decoded and escaped, each row's text is made separately.
     odd = rows[:, kernels.PRINTABLE] == 0

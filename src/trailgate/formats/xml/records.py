@@ -17,7 +17,8 @@ import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask, Octets
 from trailgate.columnar.gather import gather
-from trailgate.columnar.rows import encode_distinct, matrix_to_strings
+from trailgate.columnar.rows import encode_distinct
+from trailgate.columnar.strings import matrix_to_strings
 from trailgate.columnar.temporal import DateFormat
 from trailgate.errors import DecodeError
 from trailgate.formats.xml.matches import MatchRecords, RuleMatches, cell_bounds, code_words

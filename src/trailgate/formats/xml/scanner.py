@@ -17,8 +17,7 @@ from typing import Final
 
 import numpy as np
 
-from trailgate.arrays import Longs, Mask, Octets, Offsets, byte_mask
-from trailgate.columnar.rows import octets
+from trailgate.arrays import Longs, Mask, Octets, Offsets, byte_mask, octets
 from trailgate.formats.xml.automaton import KINDS, Automaton
 from trailgate.formats.xml.encodings import is_utf8_declaration
 from trailgate.formats.xml.faults import XmlLimits

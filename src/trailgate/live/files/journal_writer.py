@@ -20,8 +20,8 @@ import numpy as np
 import pyarrow as pa
 
 from trailgate.arrays import Longs, Mask
-from trailgate.columnar.digits import checksums
-from trailgate.columnar.rows import byte_view
+from trailgate.columnar.gather import checksums
+from trailgate.columnar.strings import byte_view
 from trailgate.errors import BrokerError, StorageError, Where
 from trailgate.live.files.journal_segments import (
     HEAD,

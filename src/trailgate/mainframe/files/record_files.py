@@ -19,7 +19,7 @@ from urllib.parse import unquote
 import numpy as np
 import pyarrow as pa
 
-from trailgate.arrays import CHUNK, Longs
+from trailgate.arrays import CHUNK, Longs, octets
 from trailgate.cobol.records.framing import (
     FrameKind,
     Framing,
@@ -27,7 +27,6 @@ from trailgate.cobol.records.framing import (
     find_common_begin,
     find_frames,
 )
-from trailgate.columnar.rows import octets
 from trailgate.errors import (
     DecodeError,
     StorageError,

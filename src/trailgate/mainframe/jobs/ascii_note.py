@@ -12,12 +12,11 @@ from typing import Final
 
 import numpy as np
 
-from trailgate.arrays import Octets
+from trailgate.arrays import Octets, octets
 from trailgate.cobol.copybook.layouts import CopybookField, CopybookLayout, Usage
 from trailgate.cobol.records.framing import Framing
 from trailgate.cobol.values.codec import ValueOptions, page_of
 from trailgate.columnar.code_pages import SingleBytePage
-from trailgate.columnar.rows import octets
 from trailgate.errors import TrailgateError, mask_logins
 from trailgate.mainframe.files.record_files import RecordSplit, read_record_split
 

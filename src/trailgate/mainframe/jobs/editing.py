@@ -33,7 +33,7 @@ from trailgate.cobol.records.record_bytes import RecordBytes, records_at, record
 from trailgate.cobol.records.record_kinds import KindsDecoder
 from trailgate.cobol.records.record_options import ColumnShape, TrailingBytesPolicy
 from trailgate.cobol.records.redefined_segments import find_layout
-from trailgate.columnar.digits import UPPER, to_hex
+from trailgate.columnar.hex_digits import UPPER, to_hex
 from trailgate.columnar.numbers import parse_decimals
 from trailgate.errors import (
     DecodeError,

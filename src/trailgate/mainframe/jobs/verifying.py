@@ -15,7 +15,7 @@ from typing import Final, Unpack
 
 import numpy as np
 
-from trailgate.arrays import Longs
+from trailgate.arrays import Longs, sliding_windows
 from trailgate.cobol.copybook.items import UNPLACED
 from trailgate.cobol.records.field_faults import FaultyRecords, FieldFault
 from trailgate.cobol.records.framing import FrameKind
@@ -23,7 +23,6 @@ from trailgate.cobol.records.policy_counts import PolicyTally
 from trailgate.cobol.records.record_bytes import RecordBytes
 from trailgate.cobol.records.record_options import BadFieldPolicy
 from trailgate.cobol.values.codec import FaultReason
-from trailgate.columnar.rows import windows
 from trailgate.errors import TrailgateError, mask_logins
 from trailgate.mainframe.files.record_files import (
     WHOLE_FILE,
@@ -153,7 +152,11 @@ def _reasons(records: RecordBytes, fault: FieldFault, rows: Longs) -> Longs:
     if isinstance(fault.why, FaultReason):
         return np.full(len(rows), _WHY.index(fault.why))
     starts = records.starts[rows] + fault.offsets(rows)
-    raws = windows(records.data, fault.size)[starts].view(np.uint8).reshape(len(rows), fault.size)
+    raws = (
+        sliding_windows(records.data, fault.size)[starts]
+        .view(np.uint8)
+        .reshape(len(rows), fault.size)
+    )
     return fault.why(raws).astype(np.int64)
 
 

@@ -37,7 +37,7 @@ from trailgate.cobol.records.redefined_segments import (
     find_layout,
     find_layout_to_write,
 )
-from trailgate.columnar.gather import join_small_batches
+from trailgate.columnar.rows import join_small_batches
 from trailgate.errors import (
     EncodeError,
     OptionError,

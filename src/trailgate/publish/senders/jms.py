@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from trailgate.columnar.strings import codes_to_letters
 from trailgate.columnar.temporal import format_times
 from trailgate.errors import (
     BrokerError,
@@ -23,7 +24,6 @@ from trailgate.errors import (
     Where,
 )
 from trailgate.live.brokers.address import BrokerAddress, check_tls_files
-from trailgate.model.operations_table import codes_to_letters
 from trailgate.publish.senders.sender import (
     FULL,
     LargestMessage,

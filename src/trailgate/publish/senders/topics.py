@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 
 from trailgate.errors import OptionError
-from trailgate.model.table_patterns import join_table_name, split_table_name, unquote
+from trailgate.model.table_names import join_table_name, split_table_name, unquote
 from trailgate.publish.message_origins import MessageOrigins
 
 FIELDS: Final = ("schema", "table")

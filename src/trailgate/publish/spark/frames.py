@@ -14,7 +14,7 @@ from trailgate.errors import OptionError
 from trailgate.messages.publishing import PublishOptions
 from trailgate.model.changes import OPERATIONS_SCHEMA
 from trailgate.model.operations_table import from_operations
-from trailgate.model.table_patterns import TablePatterns
+from trailgate.model.table_names import TablePatterns
 from trailgate.model.tables import Definitions
 from trailgate.options import check_arguments
 from trailgate.publish.job import plan_publishing, read_changes

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from trailgate.errors import OptionError
 from trailgate.model.positions import long_position, parse_position
-from trailgate.model.table_patterns import TablePatterns
+from trailgate.model.table_names import TablePatterns
 from trailgate.model.tables import Definitions
 from trailgate.options import NAMES, TEXT, Options, OptionType, choice, field_options, instance
 from trailgate.trail.values.charsets import find_charset

@@ -20,8 +20,9 @@ import pyarrow.compute as pc
 
 from trailgate.arrays import CHUNK, Octets
 from trailgate.errors import TruncatedError, Where, mask_logins
-from trailgate.model.changes import ChangeBatch, mask_undatable
+from trailgate.model.changes import ChangeBatch
 from trailgate.model.kernels import BEGINS
+from trailgate.model.operations_table import mask_undatable
 from trailgate.model.tables import Definitions
 from trailgate.storage.files.even_parts import even_cuts
 from trailgate.storage.files.listing import TrailFile, number_digits

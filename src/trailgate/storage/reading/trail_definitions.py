@@ -16,10 +16,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import Longs
-from trailgate.columnar.kernels.strings import DIGITS
+from trailgate.columnar.kernels.numbers import DIGITS
 from trailgate.errors import DefinitionError, OptionError, Where
 from trailgate.model.positions import parse_position
-from trailgate.model.table_patterns import normalize_table_name
+from trailgate.model.table_names import normalize_table_name
 from trailgate.model.tables import Table
 from trailgate.storage.files.listing import TrailFile
 from trailgate.storage.files.trail_files import TrailFiles, find_trail

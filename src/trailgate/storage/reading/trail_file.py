@@ -11,8 +11,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Final, Self
 
-from trailgate.arrays import Octets
-from trailgate.columnar.rows import octets
+from trailgate.arrays import Octets, octets
 from trailgate.errors import (
     DecodeError,
     OptionError,
@@ -21,7 +20,7 @@ from trailgate.errors import (
     TruncatedError,
     Where,
 )
-from trailgate.model.table_patterns import normalize_table_name
+from trailgate.model.table_names import normalize_table_name
 from trailgate.model.tables import Definitions, Table
 from trailgate.storage.files.listing import TrailFile
 from trailgate.storage.files.opened_file import OpenedFile

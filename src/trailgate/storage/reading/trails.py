@@ -18,7 +18,7 @@ import pyarrow as pa
 from trailgate.errors import DecodeError, mask_logins
 from trailgate.model.positions import parse_position
 from trailgate.model.shapes import Projection, resolve_columns
-from trailgate.model.table_patterns import TablePatterns, describe_no_match
+from trailgate.model.table_names import TablePatterns, describe_no_match
 from trailgate.model.tables import Definitions, Table
 from trailgate.options import check_arguments
 from trailgate.storage.files.addresses import Address

@@ -16,7 +16,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from trailgate.columnar.gather import join_small_batches
+from trailgate.columnar.rows import join_small_batches
 from trailgate.errors import OptionError, StorageError, TrailgateError, Where
 from trailgate.model.changes import OPERATIONS_SCHEMA, ChangeBatch
 from trailgate.model.operations_table import TableSource, conform_operations, from_operations

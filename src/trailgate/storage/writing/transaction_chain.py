@@ -21,9 +21,14 @@ import pyarrow.compute as pc
 
 from trailgate.arrays import Mask
 from trailgate.errors import TransactionError, Where
-from trailgate.model.changes import BEGIN, END, WHOLE, ChangeBatch, indicators
+from trailgate.model.changes import BEGIN, END, WHOLE, ChangeBatch
 from trailgate.model.kernels import BEGINS, BEGINS_INSIDE, ENDS
-from trailgate.model.transactions import find_begin_rows, follow, indicator_marks
+from trailgate.model.transactions import (
+    find_begin_rows,
+    follow,
+    indicator_marks,
+    transaction_indicators,
+)
 
 CSN: Final = " of CSN "  # joins a transaction's id and its CSN
 HINT: Final = "Were rows of a transaction filtered out, or is their order different?"
@@ -284,7 +289,7 @@ class RepairingTransactionChain(TransactionChain):
                 f"{_lost(known.repaired)}, and without positions its other rows might be elsewhere",
                 PLACED,
             )
-        new_indicators = indicators(begins, ends)
+        new_indicators = transaction_indicators(begins, ends)
         if (new_indicators == rows.indicators).all():
             return rows.batch
         blocks = [replace(block, tx_ind=new_indicators[block.order]) for block in rows.batch.blocks]

@@ -19,7 +19,7 @@ from functools import lru_cache
 from struct import Struct
 from typing import Any, Final, NamedTuple
 
-from trailgate.columnar.rows import octets
+from trailgate.arrays import octets
 from trailgate.errors import DecodeError, EncodeError, TrailgateError, TruncatedError, Where
 from trailgate.trail.format.header_fields import (
     COUNTED,

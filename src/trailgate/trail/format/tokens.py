@@ -20,8 +20,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 import numpy.typing as npt
 
-from trailgate.arrays import Octets
-from trailgate.columnar.rows import BIG_ENDIAN, LITTLE_ENDIAN, words
+from trailgate.arrays import BIG_ENDIAN, LITTLE_ENDIAN, Octets, sliding_words
 from trailgate.errors import DecodeError, EncodeError, Where
 from trailgate.options import NamedValues
 
@@ -60,11 +59,11 @@ class ByteOrder(NamedValues):
         return "big" if self is ByteOrder.BIG else "little"
 
     def words(self, data: Octets, kind: str) -> npt.NDArray[Any]:
-        """Return one word of type ``kind`` per byte offset, in the trail's byte order (see ``columnar.rows.words``).
+        """Return one word of type ``kind`` per byte offset, in the trail's byte order (see ``trailgate.arrays.sliding_words``).
 
         With "u2" and big-endian bytes 01 02 03, word 0 is 0x0102 and word 1 is 0x0203.
         """
-        return words(data, kind, self.value)
+        return sliding_words(data, kind, self.value)
 
     def pair(self, first: int, second: npt.NDArray[Any] | int) -> npt.NDArray[Any] | int:
         """Combine two u16 numbers, or arrays of them, into the u32 that ``words`` reads if they follow each other in the trail."""

@@ -23,10 +23,9 @@ from typing import Final, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from trailgate.arrays import Longs, Octets
-from trailgate.columnar.rows import words
+from trailgate.arrays import Longs, Octets, sliding_words
 from trailgate.model.changes import ABSENT, Image, StateColumn
-from trailgate.model.table_patterns import TablePatterns
+from trailgate.model.table_names import TablePatterns
 from trailgate.model.tables import Column, Table
 from trailgate.model.types import TypeFamily
 from trailgate.trail.format.record_types import LAYOUT_OF, DataLayout, ImagePrefix
@@ -177,7 +176,7 @@ def _values(codec: TrailValueCodec | None, cells: TrailCells) -> pa.Array:
     if codec is not None:
         return codec.decode(cells)
     # The layout of these values is not public, but their null indicator is readable.
-    head = words(cells.source.data, "u2")[cells.starts]
+    head = sliding_words(cells.source.data, "u2")[cells.starts]
     hint = "trailgate logdump shows the record's bytes"
     if not (head == NULL).all():
         error = cells.error(explain_unreadable(cells.column), int(np.argmax(head != NULL)))

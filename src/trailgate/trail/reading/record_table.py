@@ -16,7 +16,8 @@ import pyarrow.compute as pc
 from trailgate.arrays import Longs, Mask, Structs
 from trailgate.columnar.gather import gather
 from trailgate.errors import DecodeError
-from trailgate.model.changes import COMMIT_TIME, mask_undatable
+from trailgate.model.changes import COMMIT_TIME
+from trailgate.model.operations_table import mask_undatable
 from trailgate.model.positions import format_positions
 from trailgate.trail.format.record_header import (
     BY_PARTITION,

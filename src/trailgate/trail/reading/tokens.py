@@ -20,8 +20,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask, as_slice
-from trailgate.columnar.digits import LOWER, to_hex
 from trailgate.columnar.gather import gather
+from trailgate.columnar.hex_digits import LOWER, to_hex
 from trailgate.errors import DecodeError
 from trailgate.trail.format.tokens import (
     FRAME,

@@ -17,8 +17,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from trailgate.arrays import Longs, Octets, byte_mask
-from trailgate.columnar.rows import octets
+from trailgate.arrays import Longs, Octets, byte_mask, octets
 from trailgate.errors import DecodeError, TruncatedError, Where
 from trailgate.trail.format.record_header import HEAD_PLACES, INDICATOR
 from trailgate.trail.format.tokens import FRAME, HEADER, RECORD, RECORD_INFOS, TRAILER, ByteOrder

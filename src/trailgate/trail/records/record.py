@@ -13,8 +13,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from trailgate.arrays import Octets
-from trailgate.columnar.rows import octets
+from trailgate.arrays import Octets, octets
 from trailgate.errors import DecodeError, EncodeError, TruncatedError, Where
 from trailgate.trail.format.record_header import (
     AFTER_IMAGE,

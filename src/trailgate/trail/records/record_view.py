@@ -16,7 +16,7 @@ from typing import Final
 import numpy as np
 
 from trailgate.arrays import Longs, Mask, Octets, Structs
-from trailgate.columnar.rows import rows_at
+from trailgate.columnar.gather import gather_matrix
 from trailgate.errors import DecodeError
 from trailgate.trail.format.record_header import (
     BEFORE_IMAGE,
@@ -188,9 +188,9 @@ class RecordColumns:
         layout = RECORD_HEADS[order]
         complete = self.lengths >= SHORTEST
         if complete.all():
-            return _restore(rows_at(data, self.offsets, NAME_AT), layout)
+            return _restore(gather_matrix(data, self.offsets, NAME_AT), layout)
         heads = np.zeros(len(self), layout)
-        heads[complete] = _restore(rows_at(data, self.offsets[complete], NAME_AT), layout)
+        heads[complete] = _restore(gather_matrix(data, self.offsets[complete], NAME_AT), layout)
         heads["io_time"][~complete] = JULIAN_EPOCH
         return heads
 

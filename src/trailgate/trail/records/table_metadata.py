@@ -21,7 +21,7 @@ import numpy as np
 
 from trailgate.arrays import Longs, Mask
 from trailgate.errors import EncodeError
-from trailgate.model.table_patterns import normalize_table_name
+from trailgate.model.table_names import normalize_table_name
 from trailgate.model.tables import Column, DatabaseLines, Definitions, Table
 from trailgate.model.types import TYPES
 from trailgate.trail.format.record_header import NAME_AT

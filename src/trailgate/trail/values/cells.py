@@ -17,9 +17,14 @@ import numpy as np
 import pyarrow as pa
 
 from trailgate.arrays import Longs, Mask, Offsets
-from trailgate.columnar.gather import NO_NULLS, gather, gather_measured, measure_error
+from trailgate.columnar.gather import (
+    gather,
+    gather_matrix,
+    gather_measured,
+    measure_error,
+)
 from trailgate.columnar.kernels.gather import MAX_INT32
-from trailgate.columnar.rows import rows_at
+from trailgate.columnar.strings import NO_NULLS
 from trailgate.errors import DecodeError
 from trailgate.model.tables import Table
 from trailgate.trail.records.framing import Spans, TrailBytes
@@ -199,4 +204,4 @@ def fixed_bytes(
 ) -> np.ndarray[tuple[int, int], np.dtype[np.uint8]]:
     """Return the bytes of fixed-width trail cells, after their null indicators, as a matrix with one row per value. NULLs are skipped."""
     starts = cells.starts if nulls is None else cells.starts[~nulls]
-    return rows_at(cells.source.data, starts + INDICATOR_BYTES, width)
+    return gather_matrix(cells.source.data, starts + INDICATOR_BYTES, width)

@@ -15,8 +15,7 @@ from typing import Final, NamedTuple, Protocol
 import numpy as np
 import pyarrow as pa
 
-from trailgate.arrays import Longs, Mask, Octets
-from trailgate.columnar.rows import octets
+from trailgate.arrays import Longs, Mask, Octets, octets
 from trailgate.errors import DecodeError, EncodeError, Where
 from trailgate.model.tables import Column
 from trailgate.trail.format.tokens import ByteOrder

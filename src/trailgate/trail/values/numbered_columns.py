@@ -16,9 +16,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trailgate.arrays import Mask, byte_mask
+from trailgate.arrays import Mask, byte_mask, sliding_words
 from trailgate.columnar.gather import gather
-from trailgate.columnar.rows import words
 from trailgate.model.tables import Column, Table
 from trailgate.model.types import NUMBERED
 from trailgate.trail.records.framing import Spans, TrailBytes
@@ -89,7 +88,7 @@ def check_numbered(cells: TrailCells) -> Mask:
 
     Raises DecodeError for a value without a null indicator.
     """
-    head = words(cells.source.data, "u2")[cells.starts]
+    head = sliding_words(cells.source.data, "u2")[cells.starts]
     nulls = np.asarray(head == NULL, bool)
     cells.require(nulls | (head == 0), "a null indicator must be 00 00 or ff ff")
     return nulls

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask, Offsets
-from trailgate.columnar.digits import from_hex, to_hex
+from trailgate.columnar.hex_digits import from_hex, to_hex
 from trailgate.errors import DecodeError, EncodeError
 from trailgate.model.tables import Column
 from trailgate.trail.values.cell_writers import PaddedCells, VaryingCells

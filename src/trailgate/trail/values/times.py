@@ -14,11 +14,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trailgate.arrays import Mask
-from trailgate.columnar.gather import NO_NULLS, build_binary_column, gather, measure_error
+from trailgate.arrays import Mask, sliding_words
+from trailgate.columnar.gather import gather, measure_error
 from trailgate.columnar.kernels.gather import MAX_INT32, TOO_MANY
 from trailgate.columnar.kernels.words import SPARE
-from trailgate.columnar.rows import words
+from trailgate.columnar.strings import NO_NULLS, build_binary_column
 from trailgate.errors import DecodeError
 from trailgate.model.tables import Column
 from trailgate.trail.values import value_kernels
@@ -98,7 +98,7 @@ def check_zoned(cells: TrailCells) -> Mask:
 
     Raises DecodeError for a value that is too long or too short.
     """
-    head = words(cells.source.data, "u2")[cells.starts]
+    head = sliding_words(cells.source.data, "u2")[cells.starts]
     nulls = np.asarray(head == NULL, bool)
     width = cells.column.external_length + INDICATOR_BYTES
     good = nulls | ((head == 0) & (cells.lengths <= width) & (cells.lengths > ZONE_AT))

@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 from typing import Final
 
-from trailgate.columnar.rows import octets
+from trailgate.arrays import octets
 from trailgate.errors import EncodeError, Where
 from trailgate.model.tables import Definitions
 from trailgate.trail.format.file_header import (

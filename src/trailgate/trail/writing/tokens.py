@@ -19,8 +19,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask, Octets
-from trailgate.columnar.digits import from_hex
-from trailgate.columnar.rows import StringBytes
+from trailgate.columnar.hex_digits import from_hex
+from trailgate.columnar.strings import StringBytes
 from trailgate.errors import DecodeError, EncodeError, Where
 from trailgate.model.changes import RECORD_LENGTH, ChangeBlock
 from trailgate.trail.format.tokens import (

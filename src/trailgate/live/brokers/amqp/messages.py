@@ -18,9 +18,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask, Octets
-from trailgate.columnar.digits import LOWER, to_hex
-from trailgate.columnar.gather import NO_NULLS, build_binary_column, gather
-from trailgate.columnar.rows import byte_view
+from trailgate.columnar.gather import gather
+from trailgate.columnar.hex_digits import LOWER, to_hex
+from trailgate.columnar.strings import NO_NULLS, build_binary_column, byte_view
 from trailgate.live.brokers.amqp import kernels
 from trailgate.live.brokers.headers import (
     BAD_HEADER,

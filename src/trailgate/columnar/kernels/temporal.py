@@ -1,10 +1,15 @@
-"""The loops that parse integers, and dates and times of compiled formats, to microseconds or ISO text.
+"""Loops over columns of dates and times: parse text in a date format to microseconds or ISO text, and write times as text.
+
+Times are microseconds since 1970 UTC.
 
 A time with digits in pairs (``2024-02-03 10:20:30``) is read with three words of eight bytes. One
 comparison with the layout's shape checks all its digits and separators, and the pairs are moved to
 their offsets in ISO text without being converted to numbers. Other layouts are read part by part,
 into ``part``: the numbers of year, month, day, hour, minute, second and fraction (in units of
 10^-12).
+
+To write a time, its day is converted to year, month and day (``civil``). Years are counted from
+1 March, so that a leap day is the last day of a year.
 """
 
 from __future__ import annotations
@@ -18,9 +23,6 @@ from trailgate.columnar.compiling import inner, kernel
 from trailgate.columnar.kernels.words import load8, store8
 
 ZERO: Final = ord("0")
-MINUS: Final = ord("-")
-MOST_DIGITS: Final = 18  # any number of 18 digits fits in 64 bits
-
 # The parts of a time, as numbered in the fields of a layout. A fraction is in units of 10^-12.
 YEAR, MONTH, DAY, HOUR, MINUTE, SECOND, FRACTION = range(7)
 CUT: Final = 7  # after the parts: the first row with digits beyond microseconds, or -1
@@ -34,9 +36,8 @@ THREES: Final = np.uint64(0x3030303030303030)
 PIVOT: Final = 50  # two-digit years 00-49 are 20xx, 50-99 are 19xx (capture properties §4.1)
 FRACTION_DIGITS: Final = 12
 TEN: Final = np.uint64(10)
-DIGIT: Final = np.uint8(
-    48
-)  # subtracting it from a byte gives more than 9 (as uint8) for anything but a digit
+# Subtracting it from a byte gives more than 9 (as uint8) for anything but a digit.
+DIGIT: Final = np.uint8(48)
 STARTS: Final = 6  # index of the offset of the year in a layout's numbers; month to second follow
 SECONDS: Final = 19  # characters of ISO text up to the seconds
 TWO_BYTES, LOW_BITS, EIGHT = np.uint64(0xFFFF), np.uint64(15), np.uint64(8)
@@ -48,44 +49,13 @@ DATE_MARKS: Final = np.uint64(0x2D00002D00000000)
 TIME_MARKS: Final = np.uint64(0x00003A0000200000)
 LAST_MARKS: Final = np.uint64(0x303030302E00003A)
 
-
-@kernel(writes=("numbers",))
-def read_integers(
-    data: Octets, offsets: Offsets, valid: Octets, low: int, high: int, numbers: Longs
-) -> int:
-    """Parse a column of integers: strings of at most a minus sign and 1 to 18 digits.
-
-    ``valid`` is empty or has Arrow's validity bits; a null becomes 0. Returns the first row with any
-    other text, or with a number outside ``low`` to ``high``; -1 if there is none.
-    """
-    # Example: "-12" is -(10 * 1 + 2). The loop over the digits has no branch: wrong characters are only recorded,
-    # and the number that they result in is discarded. 18 digits cannot overflow.
-    rows = len(offsets) - 1
-    if len(numbers) < rows or 0 < 8 * len(valid) < rows:
-        return 0
-    for row in range(rows):
-        begin, end = np.int64(offsets[row]), np.int64(offsets[row + 1])
-        if begin < 0 or end > len(data):
-            return row
-        numbers[row] = 0
-        if len(valid) and not (valid[row >> 3] >> np.uint8(row & 7)) & 1:
-            continue
-        minus = begin < end and data[begin] == MINUS
-        if minus:
-            begin += 1
-        if begin >= end or end - begin > MOST_DIGITS:
-            return row
-        number, wrong = np.int64(0), False
-        for at in range(begin, end):
-            digit = np.int64(data[at]) - ZERO
-            wrong |= (digit < 0) | (digit > 9)
-            number = 10 * number + digit
-        if minus:
-            number = -number
-        if wrong or number < low or number > high:
-            return row
-        numbers[row] = number
-    return -1
+# For writing times.
+MICROS_OF_SECOND: Final = 1_000_000
+MICROS_OF_DAY: Final = 86_400 * MICROS_OF_SECOND
+YEAR_1, YEAR_10000 = -62_135_596_800_000_000, 253_402_300_800_000_000
+WHOLE: Final = 19  # characters up to the seconds
+LONGEST: Final = 26  # with a point and six digits
+DATE, CLOCK = 7, 12  # characters of YYYYDDD and HHMMSSffffff
 
 
 class LayoutTables(NamedTuple):
@@ -195,9 +165,9 @@ def read_times(
             micros[row] = since_1970(part)
         elif paired and size >= SECONDS:
             to = row * size
-            store8(iso, to, DATE_MARKS | century | shift(years, 2) | shift(month, 5))
-            store8(iso, to + 8, TIME_MARKS | day | shift(hour, 3) | shift(minute, 6))
-            store8(iso, to + 16, LAST_MARKS | shift(second, 1))
+            store8(iso, to, DATE_MARKS | century | shift_pair(years, 2) | shift_pair(month, 5))
+            store8(iso, to + 8, TIME_MARKS | day | shift_pair(hour, 3) | shift_pair(minute, 6))
+            store8(iso, to + 16, LAST_MARKS | shift_pair(second, 1))
             for at in range(to + 24, to + size):
                 iso[at] = ZERO
         elif not write_iso(part, iso, row * size, size):
@@ -304,7 +274,7 @@ def has_literals(data: Octets, begin: int, literals: Longs, start: int, stop: in
 
 @inner
 def pair_at(data: Octets, begin: int, offset: int, otherwise: np.uint64) -> np.uint64:
-    """Return the two digits at an offset of a time as bytes, the first one lowest. If the offset is -1, return ``otherwise``."""
+    """Load the two digits at an offset of a time's text as bytes, the first one lowest. If the offset is -1, return ``otherwise``."""
     return load8(data, begin + offset) & TWO_BYTES if offset >= 0 else otherwise
 
 
@@ -321,7 +291,7 @@ def read_pair(digits: np.uint64) -> int:
 
 
 @inner
-def shift(digits: np.uint64, place: int) -> np.uint64:
+def shift_pair(digits: np.uint64, place: int) -> np.uint64:
     """Move the two digits of a part of a time to byte ``place`` of a word of ISO text."""
     return digits << np.uint64(8 * place)
 
@@ -375,7 +345,7 @@ def read_parts(
 
 @inner
 def month_of(data: Octets, start: int, months: Octets) -> int:
-    """Return the month that three letters abbreviate in either case, or 0."""
+    """Parse the three letters of a month in a date, in either case, to its number, or return 0."""
     for month in range(12):
         same = True
         for at in range(3):
@@ -485,3 +455,127 @@ def write_two(out: Octets, to: int, number: int) -> None:
     tens = rest // np.uint32(10)
     out[to] = ZERO + tens
     out[to + 1] = ZERO + rest - tens * np.uint32(10)
+
+
+@kernel(writes=("offsets", "out"))
+def write_times(micros: Longs, marks: Octets, trimmed: bool, offsets: Offsets, out: Octets) -> int:
+    """Write YYYY-MM-DD?HH?MI?SS?ffffff for each time. Return the first row outside the years 1 to 9999, or -1.
+
+    ``marks`` are the characters before hours, minutes, seconds and the fraction. With ``trimmed``,
+    a fraction of zeros is omitted. ``out`` has ``LONGEST`` bytes per row.
+    """
+    to = np.int64(0)
+    offsets[0] = 0
+    for row in range(len(micros)):
+        value = micros[row]
+        if value < YEAR_1 or value >= YEAR_10000:
+            return row
+        # Operations of one transaction have the same time: copy the text of the row before.
+        if row and value == micros[row - 1]:
+            size = to - np.int64(offsets[row - 1])
+            for at in range(size):
+                out[to + at] = out[to + at - size]
+        else:
+            size = write_time(value, marks, trimmed, out, to)
+        to += size
+        offsets[row + 1] = to
+    return -1
+
+
+@kernel(writes=("dates", "clocks"))
+def write_ordinals(micros: Longs, dates: Octets, clocks: Octets) -> int:
+    """Write YYYYDDD and HHMMSSffffff for each time. Return the first row outside the years 1 to 9999, or -1.
+
+    ``dates`` has ``DATE`` bytes per row, and ``clocks`` has ``CLOCK``.
+    """
+    for row in range(len(micros)):
+        value = micros[row]
+        if value < YEAR_1 or value >= YEAR_10000:
+            return row
+        # As in the row before.
+        if row and value == micros[row - 1]:
+            for at in range(DATE):
+                dates[row * DATE + at] = dates[row * DATE + at - DATE]
+            for at in range(CLOCK):
+                clocks[row * CLOCK + at] = clocks[row * CLOCK + at - CLOCK]
+            continue
+        days = value // MICROS_OF_DAY
+        year, _, _ = civil(days)
+        # The day of the year counts from 1: 2024-03-01 is day 31 + 29 + 1 = 61.
+        first = since_march(year, 1, 1)
+        write_digits(year, dates, row * DATE, 4)
+        write_digits(days - first + 1, dates, row * DATE + 4, 3)
+        rest = value - days * MICROS_OF_DAY
+        seconds = rest // MICROS_OF_SECOND
+        write_digits(seconds // 3600, clocks, row * CLOCK, 2)
+        write_digits(seconds // 60 % 60, clocks, row * CLOCK + 2, 2)
+        write_digits(seconds % 60, clocks, row * CLOCK + 4, 2)
+        write_digits(rest - seconds * MICROS_OF_SECOND, clocks, row * CLOCK + 6, 6)
+    return -1
+
+
+@inner
+def write_time(value: int, marks: Octets, trimmed: bool, out: Octets, to: int) -> int:
+    """Write the text of one time in the form of ``write_times``. Return its size."""
+    # // rounds down, so the rest is positive before 1970 too: -1 microsecond is day -1, and
+    # 23:59:59.999999 of it.
+    days = value // MICROS_OF_DAY
+    rest = value - days * MICROS_OF_DAY
+    seconds = rest // MICROS_OF_SECOND
+    fraction = rest - seconds * MICROS_OF_SECOND
+    year, month, day = civil(days)
+    write_digits(year, out, to, 4)
+    out[to + 4] = 45
+    write_digits(month, out, to + 5, 2)
+    out[to + 7] = 45
+    write_digits(day, out, to + 8, 2)
+    out[to + 10] = marks[0]
+    write_digits(seconds // 3600, out, to + 11, 2)
+    out[to + 13] = marks[1]
+    write_digits(seconds // 60 % 60, out, to + 14, 2)
+    out[to + 16] = marks[2]
+    write_digits(seconds % 60, out, to + 17, 2)
+    if trimmed and fraction == 0:
+        return WHOLE
+    out[to + WHOLE] = marks[3]
+    write_digits(fraction, out, to + WHOLE + 1, 6)
+    return LONGEST
+
+
+@inner
+def write_digits(number: int, out: Octets, to: int, width: int) -> None:
+    """Write a part of a time as a number with ``width`` digits."""
+    rest = np.uint32(number)
+    for place in range(width - 1, -1, -1):
+        quotient = rest // np.uint32(10)
+        out[to + place] = ZERO + rest - quotient * np.uint32(10)
+        rest = quotient
+
+
+@inner
+def civil(days: int) -> tuple[int, int, int]:
+    """Convert days since 1970 to year, month and day of the proleptic Gregorian calendar."""
+    # Years begin in March, so that the leap day is their last; an era has 400 of them.
+    shifted = days + 719_468
+    era = shifted // 146_097
+    of_era = shifted - era * 146_097
+    # Without the leap days before it, a day of the era is in year (day // 365): every 4 years there
+    # is one, except every 100, but every 400.
+    year = (of_era - of_era // 1460 + of_era // 36_524 - of_era // 146_096) // 365
+    of_year = of_era - (365 * year + year // 4 - year // 100)
+    # From March on the months have 31 30 31 30 31 days, and again: 153 days in five months.
+    month = (5 * of_year + 2) // 153
+    day = of_year - (153 * month + 2) // 5 + 1
+    after = 1 if month >= 10 else 0
+    return year + era * 400 + after, month + 3 - 12 * after, day
+
+
+@inner
+def since_march(year: int, month: int, day: int) -> int:
+    """Convert year, month and day to days since 1970: the inverse of ``civil``."""
+    past = 1 if month <= 2 else 0
+    years = year - past
+    # ``past`` moves January and February to the year before, so that a year begins in March and
+    # ends with the leap day. 719,468 days are from 0000-03-01 to 1970-01-01.
+    days = 365 * years + years // 4 - years // 100 + years // 400
+    return days + (153 * (month + 12 * past - 3) + 2) // 5 + day - 1 - 719_468

@@ -10,32 +10,32 @@ from typing import Any, Final
 from trailgate.columnar.compiling.contracts import is_group
 
 _MARK: Final = "_is_instruction"
-_COMPILER: Final = ("indexes.py", "instructions.py", "numba_loops.py")
+_COMPILER: Final = ("indexes.py", "llvm_code.py", "numba_compiler.py")
 _CONSTANTS: Final = (bool, int, float, str, bytes, tuple)
 
 
 def inner(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Mark a function that kernels call. Its code is inlined when a kernel is compiled."""
+    """Decorate an inner function, which kernels call. Its code is inlined when a kernel is compiled."""
     setattr(function, _MARK, False)
     return function
 
 
 def instruction(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Mark a function that kernels call, and that compiled kernels replace by an instruction.
+    """Decorate an inner function that compiled kernels replace by a few machine instructions.
 
-    The instruction is the function of the same name in ``instructions.py``; this one is used when a
+    The instructions are the function of the same name in ``llvm_code.py``; this one is used when a
     kernel runs as plain Python.
     """
     setattr(function, _MARK, True)
     return function
 
 
-def is_instruction(function: Callable[..., Any]) -> bool:
-    """Return whether ``instructions`` has a function with the name of this inner function."""
+def has_llvm_code(function: Callable[..., Any]) -> bool:
+    """Return whether an inner function is marked as ``instruction``, so that ``llvm_code`` has a function of its name."""
     return bool(getattr(function, _MARK))
 
 
-def called(function: FunctionType) -> dict[str, FunctionType]:
+def called_inner_functions(function: FunctionType) -> dict[str, FunctionType]:
     """Return the inner functions that a kernel calls, by the names in its code."""
     names, known = function.__code__.co_names, function.__globals__
     named: Iterator[tuple[str, Any]] = ((name, known.get(name)) for name in names)
@@ -43,7 +43,7 @@ def called(function: FunctionType) -> dict[str, FunctionType]:
 
 
 def fingerprint(function: FunctionType) -> str:
-    """Return a digest of everything that a kernel is compiled from.
+    """Return a digest of everything that a kernel is compiled from: its code and that of all inner functions that it calls.
 
     This includes the kernel, the inner functions that it calls, the constants that they name, the
     fields of the groups that they use, and the modules that compile it. The bytecode is part of it,
@@ -69,7 +69,7 @@ def _parts(function: FunctionType, seen: set[int]) -> Iterator[str]:
     if id(function) in seen:
         return
     seen.add(id(function))
-    code, parts = function.__code__, called(function)
+    code, parts = function.__code__, called_inner_functions(function)
     yield repr((code.co_code, code.co_consts, code.co_names, code.co_varnames))
     for name in (*code.co_names, *function.__annotations__.values()):
         value: Any = function.__globals__.get(name) if isinstance(name, str) else name

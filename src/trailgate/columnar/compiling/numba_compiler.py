@@ -21,10 +21,14 @@ from typing import Any, Final
 import numba
 from numba.extending import overload
 
-from trailgate.columnar.compiling import instructions
+from trailgate.columnar.compiling import llvm_code
 from trailgate.columnar.compiling.contracts import ArrayContract, NumberContract, groups_of
 from trailgate.columnar.compiling.indexes import with_unsigned_indexes
-from trailgate.columnar.compiling.parts import called, fingerprint, is_instruction
+from trailgate.columnar.compiling.inner_functions import (
+    called_inner_functions,
+    fingerprint,
+    has_llvm_code,
+)
 
 # Kernels allocate nothing, so numba need not count references to arrays (_nrt). It does that with atomic
 # operations wherever a loop calls another function, which made some loops seven times as slow.
@@ -40,21 +44,21 @@ _NUMBERS: Final = MappingProxyType({bool: numba.boolean, int: numba.int64, float
 def compile_kernel(
     function: FunctionType, contract: Iterable[ArrayContract | NumberContract]
 ) -> Any:
-    """Compile a kernel with numba for its contract, or load it from the cache."""
+    """Compile a kernel with numba for the types in its contract, or load it from numba's cache."""
     entry = _entry(function)
     try:
         dispatcher = numba.njit(cache=True, **OPTIONS)(entry)
     except RuntimeError:  # no folder for the cache can be written
         dispatcher = numba.njit(**OPTIONS)(entry)
-    dispatcher.compile(signature(contract))
+    dispatcher.compile(numba_signature(contract))
     dispatcher.disable_compile()
     if not dispatcher.stats.cache_hits:
         NOTICE.say(kept=dispatcher.stats.cache_path is not None)
     return dispatcher
 
 
-def signature(contract: Iterable[ArrayContract | NumberContract]) -> tuple[Any, ...]:
-    """Return numba's types for the arguments of a kernel's contract."""
+def numba_signature(contract: Iterable[ArrayContract | NumberContract]) -> tuple[Any, ...]:
+    """Return the signature that numba compiles a kernel for: numba's types of the arguments in its contract."""
     return tuple(map(_type, contract))
 
 
@@ -66,12 +70,14 @@ def _type(row: ArrayContract | NumberContract) -> Any:
 
 def compilable(function: FunctionType) -> FunctionType:
     """Rewrite a function for numba: with unsigned indexes, calling compiled inner functions."""
-    compiled = {name: _compiled_inner(value) for name, value in called(function).items()}
+    compiled = {
+        name: _compiled_inner(value) for name, value in called_inner_functions(function).items()
+    }
     return with_unsigned_indexes(function, compiled)
 
 
-def compilable_entry(function: FunctionType) -> FunctionType:
-    """Rewrite a kernel for numba with flat arguments, without groups."""
+def compilable_kernel(function: FunctionType) -> FunctionType:
+    """Rewrite a kernel to the function that numba compiles, with flat arguments instead of groups."""
     if not any(groups_of(function).values()):
         return compilable(function)
     return _with_flat_arguments(function, numba.njit(**_inlined())(compilable(function)))
@@ -79,8 +85,8 @@ def compilable_entry(function: FunctionType) -> FunctionType:
 
 @cache
 def _compiled_inner(function: FunctionType) -> Any:
-    if is_instruction(function) and not numba.config.BOUNDSCHECK:
-        return getattr(instructions, function.__name__)
+    if has_llvm_code(function) and not numba.config.BOUNDSCHECK:
+        return getattr(llvm_code, function.__name__)
     return numba.njit(**_inlined())(compilable(function))
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from trailgate.model.table_patterns import TablePatterns
+from trailgate.model.table_names import TablePatterns
 
 LETTERS = "aAb_"
 

@@ -1,15 +1,14 @@
-"""Format and parse columns of hex digits, and compute checksums of byte strings."""
+"""Convert binary columns to strings of hex digits, and back."""
 
 from __future__ import annotations
 
-import zlib
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from trailgate.arrays import Longs, byte_table
+from trailgate.arrays import byte_table
 from trailgate.errors import DecodeError, Where
 
 LOWER: Final = np.frombuffer(b"".join(b"%02x" % n for n in range(256)), "V2")
@@ -31,7 +30,7 @@ def to_hex(values: pa.BinaryArray, digits: npt.NDArray[np.void] = UPPER) -> pa.S
 
 
 def from_hex(values: pa.StringArray) -> pa.BinaryArray:
-    """Parse a column of hex digits to bytes. Null stays null.
+    """Parse a string column of hex digits to a binary column. Null stays null.
 
     Raises DecodeError, with the row in ``where.record``, if a value is not pairs of hex digits.
     """
@@ -81,12 +80,3 @@ def _first_bad(
     total = np.concatenate([[0], np.cumsum(digits == _INVALID)])
     bad = odd | (total[ends[1:]] > total[ends[:-1]])
     return int(np.argmax(bad))
-
-
-def checksums(data: Any, starts: Longs, ends: Longs) -> list[int]:
-    """Return the CRC-32 checksum of each value data[starts[i]:ends[i]]."""
-    view = memoryview(data)
-    return [
-        zlib.crc32(view[begin:end])
-        for begin, end in zip(starts.tolist(), ends.tolist(), strict=True)
-    ]
