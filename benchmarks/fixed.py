@@ -22,7 +22,8 @@ from oracles import cobol_naive as naive
 from trailgate.cobol.copybook.layouts import CopybookField, CopybookLayout, Usage
 from trailgate.cobol.copybook.reader import read_copybook
 from trailgate.cobol.records.decoding import RecordDecoder
-from trailgate.cobol.records.encoding import RecordEncoder, frame_records
+from trailgate.cobol.records.encoding import RecordEncoder
+from trailgate.cobol.records.frame_encoding import frame_records
 from trailgate.cobol.records.framing import FrameKind, Framing, find_frames
 from trailgate.cobol.records.record_bytes import RecordBytes, records_of_length
 from trailgate.mainframe.files.record_files import RecordSplit, SplitSearch

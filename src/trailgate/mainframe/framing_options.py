@@ -12,20 +12,20 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from trailgate.cobol.copybook.layouts import CopybookLayout
+from trailgate.cobol.copybook.segment_layouts import (
+    SegmentLength,
+    find_layout,
+    find_layout_to_write,
+)
 from trailgate.cobol.records.framing import FrameKind, Framing
 from trailgate.cobol.records.kind_rules import RecordKinds
-from trailgate.cobol.records.record_lengths import (
+from trailgate.cobol.records.length_rules import (
     RecordLengths,
     layout_lengths,
     lengths_by_value,
     parse_length_expression,
 )
 from trailgate.cobol.records.record_options import DependingLength
-from trailgate.cobol.records.redefined_segments import (
-    SegmentLength,
-    find_layout,
-    find_layout_to_write,
-)
 from trailgate.cobol.values.codec import ValueOptions
 from trailgate.errors import OptionError
 from trailgate.options import Options

@@ -15,7 +15,7 @@ from framed_files import frame
 from laws import examples
 from oracles import cobol_naive as naive
 from trailgate.cli.main import run
-from trailgate.cobol.records import nested_kinds
+from trailgate.cobol.records import nested_decoding
 from trailgate.cobol.records.framing import FrameKind, Framing
 from trailgate.errors import DecodeError, OptionError
 from trailgate.mainframe.files.record_files import WHOLE_FILE
@@ -252,7 +252,7 @@ def test_trees_become_parquet_and_lines_of_the_command(
 def test_a_tree_that_does_not_fit_in_memory_is_refused(
     files: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(nested_kinds, "MOST_BYTES", 20)
+    monkeypatch.setattr(nested_decoding, "MOST_BYTES", 20)
     assert len(rows(files, "AAAAAAAAAA")) == 10
     with pytest.raises(DecodeError, match=r"more than 20 bytes.*record 1, byte 0.*children=ids"):
         rows(files, "ABBBBBBBBB")

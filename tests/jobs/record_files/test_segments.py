@@ -15,7 +15,7 @@ from laws import examples
 from oracles import cobol_naive as naive
 from trailgate.cli.main import run
 from trailgate.cobol.copybook.reader import read_copybook
-from trailgate.cobol.records.redefined_segments import find_layout
+from trailgate.cobol.copybook.segment_layouts import find_layout
 from trailgate.errors import DecodeError, OptionError
 from trailgate.mainframe.jobs import parquet
 from trailgate.mainframe.jobs.reading import CopybookOptions, read_records

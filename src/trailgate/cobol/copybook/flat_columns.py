@@ -13,8 +13,8 @@ from collections import Counter
 from dataclasses import dataclass
 from functools import lru_cache
 
-from trailgate.cobol.copybook.items import PlacedItem, columns_below, place_items
 from trailgate.cobol.copybook.layouts import CopybookField, CopybookLayout
+from trailgate.cobol.copybook.placed_items import PlacedItem, columns_below, place_items
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,3 +99,11 @@ def _unique(paths: list[tuple[str, ...]]) -> list[str]:
             return [names[path] for path in paths]
         for path in longer:
             depth[path] += 1
+
+
+def _known_names(items: list[PlacedItem]) -> frozenset[str]:
+    return frozenset(name.upper() for item in items for name in _names(item))
+
+
+def _names(item: PlacedItem) -> tuple[str, ...]:
+    return (item.name, item.field.name, *(group.name for group in item.groups))

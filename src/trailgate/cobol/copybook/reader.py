@@ -18,7 +18,6 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final
 
-from trailgate.cobol.copybook.clauses import BYTES_OF, USAGE_OF, parse_entries
 from trailgate.cobol.copybook.conditional_text import parse_constants, warn_of_unused_constants
 from trailgate.cobol.copybook.entries import (
     CONDITION,
@@ -29,6 +28,7 @@ from trailgate.cobol.copybook.entries import (
     expand_typedefs,
     nest_entries,
 )
+from trailgate.cobol.copybook.entry_parser import BYTES_OF, USAGE_OF, parse_entries
 from trailgate.cobol.copybook.layouts import (
     MAX_COLUMNS,
     UNBOUNDED,

@@ -9,16 +9,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from dataclasses import field as member
+from itertools import pairwise
 from typing import Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from trailgate.arrays import Longs, Mask
-from trailgate.cobol.copybook.items import UNPLACED, Offset
-from trailgate.cobol.records.kernels import find_padding_runs
+from trailgate.cobol.copybook.placed_items import UNPLACED, Offset, PlacedItem
 from trailgate.cobol.records.policy_counts import PolicyTally
 from trailgate.cobol.records.record_bytes import RecordBytes
+from trailgate.cobol.records.record_bytes_kernels import find_padding_runs
 from trailgate.cobol.values.codec import Classify, Explain, FaultExplanation, FaultReason
 from trailgate.columnar.code_pages import CodePage, decode_with_page
 from trailgate.columnar.gather import gather
@@ -209,3 +210,29 @@ def _errors(records: RecordBytes, fault: FieldFault, rows: Longs) -> pa.Array:
         pa.array(reasons, pa.string()).take(raws.indices),
     ]
     return pa.StructArray.from_arrays(columns, fields=list(ERROR))
+
+
+def short_fault(item: PlacedItem, rows: Mask) -> FieldFault:
+    """Build the fault of records that end before, or inside, an item."""
+    reason = CUT_REDEFINED if _is_redefined(item) else CUT_OFF
+    return FieldFault(
+        field=item.name,
+        size=item.field.size,
+        at=item.offset,
+        rows=rows,
+        explain=lambda _: reason,
+        why=FaultReason.SHORT,
+    )
+
+
+def _is_redefined(item: PlacedItem) -> bool:
+    """Return True if a REDEFINES shares bytes with the item or with a group around it."""
+    for group, field in pairwise((*item.groups, item.field)):
+        # Two fields share bytes if one redefines the other, or both redefine a third.
+        base = (field.redefines or field.name).upper()
+        for other in group.children:
+            if other is field or other.filler:
+                continue
+            if (other.redefines or "").upper() == base or other.name.upper() == base:
+                return True
+    return False

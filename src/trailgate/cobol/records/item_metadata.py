@@ -11,15 +11,15 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
-from trailgate.cobol.copybook.items import (
+from trailgate.cobol.copybook.layouts import CopybookField
+from trailgate.cobol.copybook.placed_items import (
     GroupItem,
     ItemNode,
     PlacedItem,
     RepeatedItem,
     columns_below,
 )
-from trailgate.cobol.copybook.layouts import CopybookField
-from trailgate.cobol.records.struct_columns import named_members
+from trailgate.cobol.records.nested_columns import named_members
 
 
 def item_metadata(field: CopybookField, offset: int | None = None) -> dict[str, str]:

@@ -18,9 +18,9 @@ from trailgate.arrays import Longs, Mask
 from trailgate.cobol.records.added_columns import FILE_COLUMN, RAW_COLUMN
 from trailgate.cobol.records.encoding import RecordEncoder
 from trailgate.cobol.records.kind_rules import RecordKinds
+from trailgate.cobol.records.kinds_decoding import KIND_COLUMN, KindsDecoder, SingleKindDecoder
 from trailgate.cobol.records.record_bytes import RecordBytes
 from trailgate.cobol.records.record_ids import ID_COLUMN, is_level_column
-from trailgate.cobol.records.record_kinds import KIND_COLUMN, KindsDecoder, SingleKindDecoder
 from trailgate.columnar.gather import gather
 from trailgate.columnar.rows import byte_view
 from trailgate.errors import DecodeError, EncodeError, Where, did_you_mean

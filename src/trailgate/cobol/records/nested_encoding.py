@@ -19,10 +19,10 @@ import pyarrow.compute as pc
 from trailgate.arrays import Longs, Mask
 from trailgate.cobol.records.added_columns import OFFSET_COLUMN, RAW_COLUMN
 from trailgate.cobol.records.kinds_encoding import KindsEncoder, RowsOfKind
-from trailgate.cobol.records.nested_kinds import NestedDecoder
+from trailgate.cobol.records.nested_columns import is_list, type_error
+from trailgate.cobol.records.nested_decoding import NestedDecoder
 from trailgate.cobol.records.record_bytes import RecordBytes
 from trailgate.cobol.records.record_ids import ID_COLUMN
-from trailgate.cobol.records.struct_columns import is_list, type_error
 from trailgate.errors import EncodeError, Where
 
 UNKNOWN: Final = -1  # an offset

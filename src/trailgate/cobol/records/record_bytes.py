@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from trailgate.arrays import Longs, Mask, Octets
-from trailgate.cobol.copybook.items import PlacedItem
-from trailgate.cobol.records.kernels import copy_columns, copy_present
+from trailgate.cobol.copybook.placed_items import PlacedItem
+from trailgate.cobol.records.record_bytes_kernels import copy_columns, copy_present
 from trailgate.columnar.rows import octets, windows
 
 Items = npt.NDArray[Any]

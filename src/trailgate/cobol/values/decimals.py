@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask, Octets, Words
 from trailgate.cobol.copybook.layouts import CopybookField, NumberFormat
+from trailgate.cobol.values.code_pages import page_of
 from trailgate.cobol.values.codec import (
     AppliedPolicy,
     BlankPolicy,
@@ -26,7 +27,6 @@ from trailgate.cobol.values.codec import (
     PaddingPolicy,
     ValueOptions,
     encode_error,
-    page_of,
     refuse_nulls,
 )
 from trailgate.cobol.values.kernels import (

@@ -22,7 +22,8 @@ import pyarrow as pa
 
 from trailgate.arrays import Longs, Mask, Octets
 from trailgate.cobol.copybook.layouts import CopybookField
-from trailgate.cobol.values.codec import DecodedColumn, Decoder, Encoder, ValueOptions, page_of
+from trailgate.cobol.values.code_pages import page_of
+from trailgate.cobol.values.codec import DecodedColumn, Decoder, Encoder, ValueOptions
 from trailgate.cobol.values.decimals import (
     DigitBytes,
     DigitRows,

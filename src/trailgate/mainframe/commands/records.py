@@ -174,8 +174,8 @@ def _set_fields(
 
 
 def _print(path: list[str], options: CopybookOptions, arguments: RecordsArguments) -> None:
+    from trailgate.cobol.records.kinds_decoding import KindsDecoder
     from trailgate.cobol.records.policy_counts import PolicyTally
-    from trailgate.cobol.records.record_kinds import KindsDecoder
     from trailgate.mainframe.commands.output import record_types_form
     from trailgate.mainframe.jobs.reading import read_all_records
     from trailgate.terminal.rows import RowForm, print_batches

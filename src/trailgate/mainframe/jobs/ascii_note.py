@@ -15,7 +15,8 @@ import numpy as np
 from trailgate.arrays import Octets
 from trailgate.cobol.copybook.layouts import CopybookField, CopybookLayout, Usage
 from trailgate.cobol.records.framing import Framing
-from trailgate.cobol.values.codec import ValueOptions, page_of
+from trailgate.cobol.values.code_pages import page_of
+from trailgate.cobol.values.codec import ValueOptions
 from trailgate.columnar.code_pages import SingleBytePage
 from trailgate.columnar.rows import octets
 from trailgate.errors import TrailgateError, mask_logins

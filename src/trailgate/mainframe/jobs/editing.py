@@ -17,22 +17,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import CHUNK, Octets
-from trailgate.cobol.copybook.items import (
-    PlacedItem,
-    columns_below,
-    counter_keys,
-    find_counter_key,
-    place_items,
-)
-from trailgate.cobol.copybook.layouts import CopybookLayout
+from trailgate.cobol.copybook.layouts import CopybookLayout, counter_keys, find_counter_key
+from trailgate.cobol.copybook.placed_items import PlacedItem, columns_below, place_items
+from trailgate.cobol.copybook.segment_layouts import find_layout
 from trailgate.cobol.records.added_columns import RAW_COLUMN
 from trailgate.cobol.records.decoding import RecordDecoder
 from trailgate.cobol.records.encoding import RecordEncoder
 from trailgate.cobol.records.framing import FrameKind, find_frames
+from trailgate.cobol.records.kinds_decoding import KindsDecoder
 from trailgate.cobol.records.record_bytes import RecordBytes, records_at, records_of_length
-from trailgate.cobol.records.record_kinds import KindsDecoder
 from trailgate.cobol.records.record_options import ColumnShape, TrailingBytesPolicy
-from trailgate.cobol.records.redefined_segments import find_layout
 from trailgate.columnar.digits import UPPER, to_hex
 from trailgate.columnar.numbers import parse_decimals
 from trailgate.errors import (

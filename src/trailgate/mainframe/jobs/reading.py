@@ -18,24 +18,29 @@ import pyarrow as pa
 
 from trailgate.arrays import CHUNK
 from trailgate.cobol.copybook.conditional_text import warn_of_unused_constants
-from trailgate.cobol.copybook.items import counter_keys
-from trailgate.cobol.copybook.layouts import CobolDialect, CopybookField, CopybookLayout
+from trailgate.cobol.copybook.layouts import (
+    CobolDialect,
+    CopybookField,
+    CopybookLayout,
+    counter_keys,
+)
 from trailgate.cobol.copybook.names import ItemNames
 from trailgate.cobol.copybook.reader import read_copybook
+from trailgate.cobol.copybook.segment_layouts import find_layout
 from trailgate.cobol.records.added_columns import FILE_COLUMN, NUMBER_COLUMN, OFFSET_COLUMN
 from trailgate.cobol.records.decoding import RecordDecoder
 from trailgate.cobol.records.framing import FrameKind, Framing
 from trailgate.cobol.records.indicators import BITS
 from trailgate.cobol.records.kind_rules import RecordKinds
-from trailgate.cobol.records.nested_kinds import ChildRecords, NestedDecoder, OrphanPolicy
-from trailgate.cobol.records.policy_counts import PolicyCounts
-from trailgate.cobol.records.record_bytes import RecordBytes, records_at
-from trailgate.cobol.records.record_ids import ID_COLUMN, is_level_column
-from trailgate.cobol.records.record_kinds import (
+from trailgate.cobol.records.kinds_decoding import (
     KindsDecoder,
     SingleKindDecoder,
     find_kind_layouts,
 )
+from trailgate.cobol.records.nested_decoding import ChildRecords, NestedDecoder, OrphanPolicy
+from trailgate.cobol.records.policy_counts import PolicyCounts
+from trailgate.cobol.records.record_bytes import RecordBytes, records_at
+from trailgate.cobol.records.record_ids import ID_COLUMN, is_level_column
 from trailgate.cobol.records.record_options import (
     ERRORS_COLUMN,
     ColumnShape,
@@ -43,9 +48,8 @@ from trailgate.cobol.records.record_options import (
     ShortRecordPolicy,
     TrailingBytesPolicy,
 )
-from trailgate.cobol.records.redefined_segments import find_layout
+from trailgate.cobol.values.code_pages import has_own_code_pages
 from trailgate.cobol.values.codec import ValueOptions
-from trailgate.cobol.values.text import has_own_code_pages
 from trailgate.errors import OptionError, TrailgateError, Where, did_you_mean, mask_logins
 from trailgate.mainframe.files.record_files import (
     RECORD_SPLIT_BYTES,

@@ -16,7 +16,7 @@ from typing import Final, Unpack
 import numpy as np
 
 from trailgate.arrays import Longs
-from trailgate.cobol.copybook.items import UNPLACED
+from trailgate.cobol.copybook.placed_items import UNPLACED
 from trailgate.cobol.records.field_faults import FaultyRecords, FieldFault
 from trailgate.cobol.records.framing import FrameKind
 from trailgate.cobol.records.policy_counts import PolicyTally

@@ -17,26 +17,27 @@ import pyarrow as pa
 from pyarrow import fs
 
 from trailgate.cobol.copybook.layouts import Usage
-from trailgate.cobol.records.encoding import (
-    FILLED,
-    ONE_A_BLOCK,
-    BlockLimits,
-    RecordEncoder,
-    count_in_complete_blocks,
-    frame_records,
-)
-from trailgate.cobol.records.framing import FrameKind, encode_file_header
-from trailgate.cobol.records.kinds_encoding import KindsEncoder
-from trailgate.cobol.records.nested_encoding import NestedEncoder
-from trailgate.cobol.records.nested_kinds import ChildRecords, NestedDecoder
-from trailgate.cobol.records.nulls import NullAs, null_policies
-from trailgate.cobol.records.record_bytes import RecordBytes, records_of_length
-from trailgate.cobol.records.record_kinds import KindsDecoder
-from trailgate.cobol.records.redefined_segments import (
+from trailgate.cobol.copybook.segment_layouts import (
     SegmentLength,
     find_layout,
     find_layout_to_write,
 )
+from trailgate.cobol.records.encoding import RecordEncoder
+from trailgate.cobol.records.frame_encoding import (
+    FILLED,
+    ONE_A_BLOCK,
+    BlockLimits,
+    count_in_complete_blocks,
+    encode_file_header,
+    frame_records,
+)
+from trailgate.cobol.records.framing import FrameKind
+from trailgate.cobol.records.kinds_decoding import KindsDecoder
+from trailgate.cobol.records.kinds_encoding import KindsEncoder
+from trailgate.cobol.records.nested_decoding import ChildRecords, NestedDecoder
+from trailgate.cobol.records.nested_encoding import NestedEncoder
+from trailgate.cobol.records.nulls import NullAs, null_policies
+from trailgate.cobol.records.record_bytes import RecordBytes, records_of_length
 from trailgate.columnar.gather import join_small_batches
 from trailgate.errors import (
     EncodeError,

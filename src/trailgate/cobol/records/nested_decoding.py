@@ -24,9 +24,14 @@ from trailgate.cobol.records.added_columns import (
     make_added_columns,
     make_added_fields,
 )
+from trailgate.cobol.records.kinds_decoding import (
+    ChosenRows,
+    KindsDecoder,
+    RecordTrees,
+    decode_rows,
+)
 from trailgate.cobol.records.record_bytes import RecordBytes, records_at
 from trailgate.cobol.records.record_ids import ID_COLUMN, RecordIds
-from trailgate.cobol.records.record_kinds import ChosenRows, KindsDecoder, RecordTrees, decode_rows
 from trailgate.cobol.records.record_options import ERRORS_COLUMN, BadFieldPolicy
 from trailgate.errors import DecodeError, OptionError, Where, mask_logins
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.cobol.copybook.flat_columns import make_names_distinct
-from trailgate.cobol.copybook.items import (
+from trailgate.cobol.copybook.placed_items import (
     GroupItem,
     ItemNode,
     PlacedItem,

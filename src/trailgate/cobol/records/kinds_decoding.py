@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask
 from trailgate.cobol.copybook.layouts import CopybookField, CopybookLayout, Usage
+from trailgate.cobol.copybook.segment_layouts import find_layout
 from trailgate.cobol.records.added_columns import FILE_COLUMN, make_added_columns, make_added_fields
 from trailgate.cobol.records.decoding import RecordDecoder, names_of_columns
 from trailgate.cobol.records.field_faults import ERROR, FaultyRecords, FieldFault
@@ -35,14 +36,13 @@ from trailgate.cobol.records.record_options import (
     RecordOptions,
     TrailingBytesPolicy,
 )
-from trailgate.cobol.records.redefined_segments import find_layout
+from trailgate.cobol.values.code_pages import page_of
 from trailgate.cobol.values.codec import (
     BlankPolicy,
     FaultExplanation,
     FaultReason,
     IntegerRepresentation,
     NumberRepresentation,
-    page_of,
 )
 from trailgate.columnar.code_pages import code_page, decode_with_page
 from trailgate.errors import DecodeError, OptionError, Where, did_you_mean, mask_logins
