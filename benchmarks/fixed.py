@@ -23,7 +23,7 @@ from trailgate.cobol.copybook.layouts import CopybookField, CopybookLayout, Usag
 from trailgate.cobol.copybook.reader import read_copybook
 from trailgate.cobol.records.decoding import RecordDecoder
 from trailgate.cobol.records.encoding import RecordEncoder
-from trailgate.cobol.records.frame_encoding import frame_records
+from trailgate.cobol.records.frame_encoding import encode_frames
 from trailgate.cobol.records.framing import FrameKind, Framing, find_frames
 from trailgate.cobol.records.record_bytes import RecordBytes, records_of_length
 from trailgate.mainframe.files.record_files import RecordSplit, SplitSearch
@@ -126,9 +126,9 @@ def framing(total: int) -> list[Figure]:
     (layout,) = read_copybook(SALES)
     few = sample(layout, SAMPLE_ROWS)
     how = Framing(FrameKind.RDW)
-    data = np.tile(frame_records(few, how), max(1, total // len(few.data)))
+    data = np.tile(encode_frames(few, how), max(1, total // len(few.data)))
     finding = fastest(lambda: find_frames(data, how, finish=True), 3)
-    writing = fastest(lambda: frame_records(few, how), 3)
+    writing = fastest(lambda: encode_frames(few, how), 3)
     copied = len(data) / fastest(data.copy, 3) / 1e6
     return [
         Figure("RDW found", len(data) / finding / 1e6, "MB/s", "memory copy", copied),
@@ -139,7 +139,7 @@ def framing(total: int) -> list[Figure]:
 def tasks(total: int) -> list[Figure]:
     """Return how fast a file of records with RDW is read in two processes, beside one, and how long its splits take to find."""
     (layout,) = read_copybook(mixed())
-    few = frame_records(sample(layout, SAMPLE_ROWS), Framing(FrameKind.RDW))
+    few = encode_frames(sample(layout, SAMPLE_ROWS), Framing(FrameKind.RDW))
     context = get_context("spawn")
     with TemporaryDirectory() as folder, ProcessPoolExecutor(2, context) as processes:
         path = Path(folder) / "data"

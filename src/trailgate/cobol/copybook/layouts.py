@@ -282,7 +282,7 @@ class CopybookLayout:
 
 
 def counter_key(occurs: Occurs) -> CounterKey:
-    """Return the key by which the counter of an OCCURS DEPENDING ON is looked up.
+    """Return the key by which a layout looks up the counter of an OCCURS DEPENDING ON.
 
     It is the counter's name and the names of its groups (None if the name is unique), in capitals.
     """
@@ -292,7 +292,7 @@ def counter_key(occurs: Occurs) -> CounterKey:
 
 
 def counter_keys(layout: CopybookLayout) -> frozenset[CounterKey]:
-    """Return the keys of all OCCURS DEPENDING ON counters in a layout."""
+    """Return the keys of the counters that a copybook layout's OCCURS DEPENDING ON name."""
     occurs = (field.occurs for field in layout.root.walk())
     return frozenset(counter_key(one) for one in occurs if one is not None and one.counter)
 
@@ -300,7 +300,7 @@ def counter_keys(layout: CopybookLayout) -> frozenset[CounterKey]:
 def find_counter_key(
     keys: frozenset[CounterKey], field: CopybookField, groups: tuple[CopybookField, ...]
 ) -> CounterKey | None:
-    """Return the counter key of a field, or None if the field is not a counter.
+    """Return the key of a field that is the counter of an OCCURS in its layout, or None if it is not one.
 
     ``groups`` are the groups that contain the field, outermost first. The key contains the groups
     only if several counters have the same name.

@@ -151,7 +151,7 @@ def place_items(
 
 
 def columns_below(node: ItemNode) -> Iterator[PlacedItem]:
-    """Yield the elementary items in a placed item, in order. FILLER is skipped."""
+    """Yield the placed elementary items in a ``PlacedItem``, group or OCCURS, in order. FILLER is skipped."""
     if isinstance(node, PlacedItem):
         if not node.field.filler:
             yield node

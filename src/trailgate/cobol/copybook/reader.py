@@ -41,7 +41,7 @@ from trailgate.cobol.copybook.layouts import (
     Usage,
 )
 from trailgate.cobol.copybook.pictures import ParsedPicture, PictureCategory
-from trailgate.cobol.copybook.replacing import CopybookText, no_hint
+from trailgate.cobol.copybook.replacing import CopybookText, no_member_hint
 from trailgate.cobol.copybook.source import SourceLine, read_lines, warn_of_cut_text
 from trailgate.cobol.copybook.sql_types import BYTES
 from trailgate.errors import DefinitionError, Where, did_you_mean
@@ -478,7 +478,7 @@ def read_copybook(
     source: str = "copybook",
     dialect: CobolDialect = DIALECT,
     member: Callable[[str], str | None] = lambda _: None,
-    missing: Callable[[str], str] = no_hint,
+    missing: Callable[[str], str] = no_member_hint,
     mentioned: set[str] | None = None,
 ) -> list[CopybookLayout]:
     """Parse a copybook and return the layout of each record (level 01, or the outermost level).

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from trailgate.arrays import Octets
-from trailgate.cobol.copybook.flat_columns import _known_names, _names
+from trailgate.cobol.copybook.flat_columns import names_of_columns, names_of_item
 from trailgate.cobol.copybook.layouts import CopybookField, CopybookLayout
 from trailgate.cobol.copybook.placed_items import (
     PlacedItem,
@@ -33,7 +33,7 @@ from trailgate.cobol.records.field_faults import (
     FaultyRecords,
     FieldFault,
     error_column,
-    find_padded_rows,
+    find_padding_after_layout,
     first_error,
     short_fault,
     trailing_fault,
@@ -45,8 +45,8 @@ from trailgate.cobol.records.policy_counts import PolicyCounts, PolicyTally
 from trailgate.cobol.records.presence import EVERYWHERE, PICTURED, Presence, PresenceFinder
 from trailgate.cobol.records.record_bytes import (
     RecordBytes,
-    copy_alike,
     copy_items,
+    copy_items_of_one_size,
     copy_short_items,
     matrix_of,
     records_of_length,
@@ -211,7 +211,7 @@ class RecordDecoder:
             dropped = np.zeros(len(records), bool)
         elif policy is TrailingBytesPolicy.PADDING:
             page = code_page(self.options.values.dialect.code_page)
-            dropped = find_padded_rows(records, longer, page)
+            dropped = find_padding_after_layout(records, longer, page)
         findings.faults.append(replace(longer, rows=longer.rows & ~dropped))
         findings.count(f"surplus={policy.value}", self.layout.name, dropped)
 
@@ -269,7 +269,7 @@ class RecordDecoder:
         if len(members) == 1 and presence[0].present is None:
             return decode(matrix_of(records, members[0]))
         matrix = np.zeros((rows * len(members), item.size), np.uint8)
-        if any(mask is not None for mask, _ in presence) or not copy_alike(
+        if any(mask is not None for mask, _ in presence) or not copy_items_of_one_size(
             records, members, matrix
         ):
             self._copy_each(records, members, presence, matrix)
@@ -408,13 +408,10 @@ def _find_columns(placed: PlacedItems, columns: tuple[str, ...] | None) -> froze
     if columns is None:
         return frozenset(item.name for item in items)
     asked = {name.upper() for name in columns}
-    known = _known_names(items)
+    known = names_of_columns(items)
     for name in sorted(asked - known):
         where, hint = Where(field=name), did_you_mean(name, known)
         raise OptionError(f"no field {name} in the layout", where=where, hint=hint)
-    return frozenset(item.name for item in items if asked & {name.upper() for name in _names(item)})
-
-
-def names_of_columns(layout: CopybookLayout, options: RecordOptions) -> frozenset[str]:
-    """Return all names, in capitals, by which columns of a layout can be selected."""
-    return _known_names(list(columns_below(place_items(layout, options.names(layout)).root)))
+    return frozenset(
+        item.name for item in items if asked & {name.upper() for name in names_of_item(item)}
+    )

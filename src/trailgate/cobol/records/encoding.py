@@ -33,7 +33,7 @@ from trailgate.cobol.copybook.placed_items import (
 from trailgate.cobol.records.added_columns import RAW_COLUMN
 from trailgate.cobol.records.counter_reader import counts_of
 from trailgate.cobol.records.kept_bytes import OriginalBytes
-from trailgate.cobol.records.nested_columns import is_tree, tree_columns
+from trailgate.cobol.records.nested_columns import flatten_nested_columns, has_nested_columns
 from trailgate.cobol.records.nulls import NullAs, NullPolicies, with_nulls
 from trailgate.cobol.records.record_bytes import RecordBytes
 from trailgate.cobol.records.record_options import (
@@ -98,8 +98,8 @@ class RecordEncoder:
             for name in items_only
             if name not in (ERRORS_COLUMN, RAW_COLUMN)
         }
-        if is_tree(kinds):
-            tree = tree_columns(self._root, items_only)
+        if has_nested_columns(kinds):
+            tree = flatten_nested_columns(self._root, items_only)
             items_only = tree.columns
         self._check_names(items_only)
         kept = None

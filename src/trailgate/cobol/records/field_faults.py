@@ -114,7 +114,7 @@ class FaultyRecords(NamedTuple):
 def trailing_fault(
     records: RecordBytes, extent: Offset, known: Mask | None, name: str
 ) -> FieldFault | None:
-    """Find the records that have bytes after the end of the layout ``name``.
+    """Build the fault of records that have bytes after the end of the layout ``name``.
 
     ``extent`` is the layout's length in each record. ``known`` is a mask of the records whose extent
     is known; None means all. Returns None if no record can be too long.
@@ -134,8 +134,8 @@ def trailing_fault(
     )
 
 
-def find_padded_rows(records: RecordBytes, longer: FieldFault, page: CodePage) -> Mask:
-    """Return a mask of the records whose trailing bytes are only blanks and low-values.
+def find_padding_after_layout(records: RecordBytes, longer: FieldFault, page: CodePage) -> Mask:
+    """Return a mask of the records with a trailing fault whose trailing bytes are only blanks and low-values.
 
     ``longer`` is the result of ``trailing_fault``.
     """

@@ -1,6 +1,6 @@
 """Encode the frames of records in a file: line ends, descriptor words, blocks, and file headers.
 
-This is the reverse of ``framing.py``. ``frame_records`` adds them to the records that an encoder
+This is the reverse of ``framing.py``. ``encode_frames`` adds them to the records that an encoder
 returns, and finds the records again to be sure that a reader gets the same ones. Records that
 share a block are collected up to its ``BlockLimits``.
 """
@@ -73,7 +73,7 @@ FILLED: Final = BlockLimits(records=None, length=32_760, strict=False)  # the ma
 
 
 def count_in_complete_blocks(records: RecordBytes, framing: Framing, blocks: BlockLimits) -> int:
-    """Return how many of the records are in full blocks, to which no later record can be added.
+    """Return how many of the records to write fill complete blocks, to which no later record can be added.
 
     If the file has no blocks, or one record a block, these are all records.
     """
@@ -83,10 +83,10 @@ def count_in_complete_blocks(records: RecordBytes, framing: Framing, blocks: Blo
     return int(blocks.begins(records.ends - records.starts + DESCRIPTOR)[-1])
 
 
-def frame_records(
+def encode_frames(
     records: RecordBytes, framing: Framing, blocks: BlockLimits = ONE_A_BLOCK
 ) -> Octets:
-    """Frame records as the bytes of a file. The records must be contiguous in their buffer.
+    """Frame encoded records as the bytes of a file. The records must be contiguous in their buffer.
 
     Raises EncodeError if the records would not be read back as they are, for example because a line
     contains the delimiter.
@@ -190,7 +190,7 @@ def _check_readable(data: Octets, begins: Longs, ends: Longs, framing: Framing) 
 
 
 def encode_file_header(framing: Framing) -> bytes:
-    """Return the header before the first record of a file: empty except for Micro Focus files."""
+    """Return the header to write before the first record of a file: empty except for Micro Focus files."""
     if framing.kind is not FrameKind.MICRO_FOCUS:
         return b""
     head = bytearray(HEADER_BYTES)

@@ -188,7 +188,7 @@ class RunFrames(NamedTuple):
 
 
 def find_frames(data: Octets, framing: Framing, *, finish: bool = False) -> RecordFrames:
-    """Find the complete records of ``data``, which must start at a record.
+    """Find the complete COBOL records of ``data``, which must start at a record.
 
     BDW data must start at a block. Data of spanned records may start inside a block:
     ``framing.left`` is then the number of bytes left in the block.

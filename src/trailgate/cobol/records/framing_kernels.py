@@ -38,7 +38,7 @@ def find_line_records(
     begins: Longs,
     stops: Longs,
 ) -> tuple[int, int]:
-    r"""Find the lines of runs ``data[starts[i]:ends[i]]``, which are in ascending order.
+    r"""Find the lines in runs ``data[starts[i]:ends[i]]``, which are in ascending order, by the offsets of possible delimiters.
 
     Fills ``begins`` and ``stops`` with the lines, and ``run`` with the index of each line's run.
     Returns the number of lines, and the offset after the last line. ``candidates`` are the offsets
@@ -75,7 +75,7 @@ def find_line_records(
 def find_descriptor_records(
     data: Octets, blocks: bool, words: Longs, begins: Longs, stops: Longs
 ) -> tuple[int, int, int, int]:
-    """Find the records with descriptor words (RDW), in blocks (BDW) or not.
+    """Follow the descriptor words of records (RDW), in blocks (BDW) or not, and find the records.
 
     ``words`` has three numbers for record words, and three for block words: 1 if little-endian, 1
     if the length is in the second half, and the number of bytes to add to the length. Returns the
@@ -117,7 +117,7 @@ def find_descriptor_records(
 def find_typed_records(
     data: Octets, width: int, finish: bool, begins: Longs, stops: Longs
 ) -> tuple[int, int, int, int]:
-    """Find the data records of a Micro Focus file. Returns the same as ``find_descriptor_records``.
+    """Follow the record words of a Micro Focus file, and find its data records. Returns the same as ``find_descriptor_records``.
 
     Before each record is a word of 2 or 4 bytes: a type in the first four bits, then the length. A
     record is padded to a multiple of four bytes, at least eight. With ``finish``, the last record
@@ -152,7 +152,7 @@ def find_typed_records(
 def find_spanned_records(
     data: Octets, left: int, words: Longs, begins: Longs, stops: Longs, closes: Octets
 ) -> tuple[int, int, int, int, int]:
-    """Find the segments of complete spanned records; ``closes`` marks the last segment of each record.
+    """Follow the descriptor words of spanned records, and find the segments of complete ones; ``closes`` marks the last segment of each record.
 
     The data starts inside a block of which ``left`` bytes remain, or at a new block if 0. Returns the
     number of segments, the offset of the first incomplete record, the number of bytes from there to
@@ -233,7 +233,7 @@ def find_computed_records(
     begins: Longs,
     stops: Longs,
 ) -> tuple[int, int, int, int]:
-    """Find the records whose length is computed from numbers in them.
+    """Follow records without descriptors, and find them by lengths computed from numbers in them (``LengthTables``).
 
     Returns the same as ``find_descriptor_records``, but for NO_NUMBER the last returned number is the
     index of the term.

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from trailgate.arrays import Longs, Mask
 from trailgate.cobol.records.added_columns import OFFSET_COLUMN, RAW_COLUMN
 from trailgate.cobol.records.kinds_encoding import KindsEncoder, RowsOfKind
-from trailgate.cobol.records.nested_columns import is_list, type_error
+from trailgate.cobol.records.nested_columns import is_list_type, nested_type_error
 from trailgate.cobol.records.nested_decoding import NestedDecoder
 from trailgate.cobol.records.record_bytes import RecordBytes
 from trailgate.cobol.records.record_ids import ID_COLUMN
@@ -258,14 +258,14 @@ def _list_of(child: str, values: pa.Array | None, name: str) -> pa.Array:
             where=Where(field=child),
             hint="Use an empty array, or NULL, if it has no such records",
         )
-    if not is_list(values.type):
-        raise type_error(child, values.type, "an array of structs")
+    if not is_list_type(values.type):
+        raise nested_type_error(child, values.type, "an array of structs")
     return values
 
 
 def _members(child: str, structs: pa.Array) -> dict[str, pa.Array]:
     if not pa.types.is_struct(structs.type):
-        raise type_error(child, structs.type, "a struct")
+        raise nested_type_error(child, structs.type, "a struct")
     if structs.null_count:
         raise EncodeError("NULL in an array of records", where=Where(field=child))
     return dict(zip((field.name for field in structs.type), structs.flatten(), strict=True))

@@ -41,7 +41,7 @@ def find_padding_runs(data: Octets, starts: Longs, ends: Longs, pads: Mask, padd
 def copy_present(
     data: Octets, starts: Longs, ends: Longs, rows: Longs, size: int, target: Octets
 ) -> int:
-    """Copy the part of an item that each record contains to the start of the record's row of ``size`` bytes.
+    """Copy the bytes of an item that each record contains, ``data[starts[i]:ends[i]]``, to the start of the record's row of ``size`` bytes.
 
     For example, ``AB`` copied to the row ``....`` gives ``AB..``. If a start is after its end,
     nothing is copied. Returns the number of copied bytes.
@@ -59,7 +59,7 @@ def copy_present(
 def copy_columns(
     data: Octets, begin: int, step: int, offsets: Longs, size: int, out: Octets
 ) -> int:
-    """Copy items of one size from evenly spaced records. Returns the number of records.
+    """Copy items of one size from evenly spaced records in words of eight bytes. Returns the number of records.
 
     Record i starts at ``begin + i * step``. ``out`` gets the items at the first offset of all
     records, then those at the second offset, and so on. Items of eight bytes or more are copied in

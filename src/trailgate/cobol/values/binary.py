@@ -35,7 +35,7 @@ from trailgate.cobol.values.decimals import (
     column_of,
     number_form,
     number_of,
-    unscale_to,
+    unscale_decimals,
 )
 from trailgate.cobol.values.kernels import scale_pairs, scale_words
 from trailgate.columnar.numbers import integer_limits, parse_decimals
@@ -209,7 +209,7 @@ def encode_binary(field: CopybookField, options: ValueOptions) -> Encoder:
         units_of = f" in units of 10^{-number.scale}" if number.scale else ""
         problem = f"a number outside {low} to {high}{units_of}"
         try:
-            units = parse_decimals(unscale_to(values, number.scale), _UNITS)
+            units = parse_decimals(unscale_decimals(values, number.scale), _UNITS)
         except DecodeError as error:  # more digits than a decimal has
             row = error.where.record or 0
             raise encode_error(problem, row, values[row].as_py()) from None

@@ -31,8 +31,8 @@ _UNICODE: Final[Mapping[Usage, Mapping[str, CodePage]]] = MappingProxyType(
 )
 
 
-def page_of(field: CopybookField, options: ValueOptions) -> CodePage:
-    """Return the code page of a COBOL field's text."""
+def page_of_field(field: CopybookField, options: ValueOptions) -> CodePage:
+    """Return the code page of a COBOL field without regard to its USAGE: its own, or the dialect's."""
     return code_page(field.code_page or options.dialect.code_page)
 
 
@@ -45,16 +45,16 @@ def text_page(field: CopybookField, options: ValueOptions) -> CodePage:
     if unicode is not None:
         little = field.usage is Usage.NATIONAL and options.national is Endian.LITTLE
         return _unicode_page(unicode, field.code_page or ("utf-16-le" if little else None))
-    page = page_of(field, options)
+    page = page_of_field(field, options)
     return double_byte_page(page) if field.usage is Usage.DBCS else page
 
 
 def page_for_errors(field: CopybookField, options: ValueOptions) -> CodePage:
-    """Return the code page in which error messages show the bytes of any field."""
+    """Return the code page in which error messages show the bytes of a COBOL field of any USAGE."""
     if field.usage in (Usage.NATIONAL_DIGITS, Usage.NATIONAL_EDITED, Usage.NATIONAL_FLOAT):
         return NATIONAL_LITTLE if options.national is Endian.LITTLE else NATIONAL
     strings = (Usage.TEXT, Usage.DBCS, *_UNICODE)
-    return text_page(field, options) if field.usage in strings else page_of(field, options)
+    return text_page(field, options) if field.usage in strings else page_of_field(field, options)
 
 
 def has_own_code_pages(field: CopybookField, name: str) -> bool:

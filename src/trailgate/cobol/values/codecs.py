@@ -67,7 +67,7 @@ def _narrow(field: CopybookField) -> CopybookField:
 
 
 def wrap_national(codec: CobolValueCodec) -> CobolValueCodec:
-    """Wrap a codec of single-byte numbers so that it reads and writes UTF-16."""
+    """Wrap a codec of numbers in single bytes as that of numbers in national characters (UTF-16)."""
 
     def decode_national(field: CopybookField, options: ValueOptions) -> Decoder:
         decode = codec.decoder(_narrow(field), options)
@@ -143,7 +143,7 @@ def codec_of(field: CopybookField) -> CobolValueCodec:
 
 
 def decoder(field: CopybookField, options: ValueOptions = OPTIONS) -> Decoder:
-    """Return a function that decodes a field's byte matrix (one row per record) into a column.
+    """Return the decoder of a field's codec, which decodes a byte matrix (one row per record) into a column.
 
     See ``DecodedColumn``.
     """
@@ -155,14 +155,14 @@ def decoder(field: CopybookField, options: ValueOptions = OPTIONS) -> Decoder:
 
 
 def encoder(field: CopybookField, options: ValueOptions = OPTIONS) -> Encoder:
-    """Return a function that encodes a column into a field's bytes. It raises EncodeError with the row."""
+    """Return the encoder of a field's codec, which encodes a column into the field's bytes. It raises EncodeError with the row."""
     encode = codec_of(field).encoder(field, options)
     text = _is_text(field, options) or _keeps_zeros(field, options)
     return _from_text(field, encode) if text else encode
 
 
 def explainer(field: CopybookField, options: ValueOptions = OPTIONS) -> Explain:
-    """Return a function that explains why bytes are not a value of the field."""
+    """Return the explainer of a field's codec, which explains why bytes are not a value of the field."""
     return codec_of(field).explainer(field, options)
 
 

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from trailgate.arrays import Mask, Octets
 from trailgate.cobol.copybook.layouts import CopybookField
-from trailgate.cobol.values.code_pages import page_of
+from trailgate.cobol.values.code_pages import page_of_field
 from trailgate.cobol.values.codec import (
     AppliedPolicy,
     BlankPolicy,
@@ -40,7 +40,7 @@ def _pattern(picture: str) -> str:
 
 def decode_float_text(field: CopybookField, options: ValueOptions) -> Decoder:
     """Return a decoder that converts printed floating point to the nearest float64."""
-    page = page_of(field, options)
+    page = page_of_field(field, options)
     pattern = _pattern(field.picture)
     point = field.picture.index("V") if "V" in field.picture else None
     decimals_at = None if point is None else _width(field.picture[:point])

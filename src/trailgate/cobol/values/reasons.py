@@ -19,7 +19,7 @@ import pyarrow as pa
 from trailgate.arrays import Mask, Octets
 from trailgate.cobol.copybook.layouts import CopybookField, Usage
 from trailgate.cobol.values.binary import WORD, binary_form, is_limited
-from trailgate.cobol.values.code_pages import page_of, text_page
+from trailgate.cobol.values.code_pages import page_of_field, text_page
 from trailgate.cobol.values.codec import (
     Classify,
     Explain,
@@ -77,9 +77,9 @@ _SINGLE: Final[Mapping[Usage, FaultReason]] = MappingProxyType(
 
 
 def explain_number(field: CopybookField, options: ValueOptions) -> Explain:
-    """Return a function that explains why bytes are not a number of decimal digits."""
+    """Return a function that explains why bytes are not a zoned, packed or edited number."""
     problem = _PROBLEMS.get(field.usage, f"not a number as {field.picture} prints it")
-    page = page_of(field, options)
+    page = page_of_field(field, options)
     try:
         digits = b"".join(page.encode(pa.array(list("0123456789"))).to_pylist())
     except EncodeError:
@@ -172,7 +172,7 @@ def classifier(field: CopybookField, options: ValueOptions) -> Classify:
     if single is not None:
         return lambda matrix: np.full(len(matrix), _CODES[single], np.uint8)
     inner = _INNER.get(field.usage, _of_picture)(field, options)
-    blank = np.resize(np.frombuffer(page_of(field, options).blank, np.uint8), field.size)
+    blank = np.resize(np.frombuffer(page_of_field(field, options).blank, np.uint8), field.size)
 
     def classify(matrix: Octets) -> Octets:
         codes = inner(matrix)
@@ -199,7 +199,7 @@ def _of_zoned(field: CopybookField, options: ValueOptions) -> Classify:
     zone, sign_at, alone = zone_of(field, options), *sign_offset(field)
     signs = could_be_sign(field, options)
     pads = np.zeros(256, bool)
-    pads[[0, *page_of(field, options).blank]] = True
+    pads[[0, *page_of_field(field, options).blank]] = True
 
     def classify(matrix: Octets) -> Octets:
         # All bytes but the sign's. A zoned digit has the zone in its high nibble and 0 to 9 in the

@@ -110,7 +110,7 @@ def encode_text(field: CopybookField, options: ValueOptions) -> Encoder:
 
 
 def decode_raw(field: CopybookField, options: ValueOptions) -> Decoder:
-    """Return the decoder of raw fields: bytes, or their hex digits."""
+    """Return the decoder of raw fields, such as POINTER: bytes, or text of their hex digits."""
     del field
     if options.raw is RawRepresentation.BINARY:
         return lambda matrix: DecodedColumn(fixed_rows(matrix))
@@ -118,7 +118,7 @@ def decode_raw(field: CopybookField, options: ValueOptions) -> Decoder:
 
 
 def encode_raw(field: CopybookField, options: ValueOptions) -> Encoder:
-    """Return the encoder of raw fields: from bytes or hex digits, exactly of the field's size."""
+    """Return the encoder of raw fields, such as POINTER: from bytes or text of hex digits, exactly of the field's size."""
     hexed = options.raw is RawRepresentation.HEX
 
     def encode(values: pa.Array) -> Octets:

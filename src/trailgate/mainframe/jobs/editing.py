@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from trailgate.arrays import CHUNK, Octets
 from trailgate.cobol.copybook.layouts import CopybookLayout, counter_keys, find_counter_key
 from trailgate.cobol.copybook.placed_items import PlacedItem, columns_below, place_items
-from trailgate.cobol.copybook.segment_layouts import find_layout
+from trailgate.cobol.copybook.segment_layouts import find_layout_or_segment
 from trailgate.cobol.records.added_columns import RAW_COLUMN
 from trailgate.cobol.records.decoding import RecordDecoder
 from trailgate.cobol.records.encoding import RecordEncoder
@@ -261,7 +261,7 @@ class FileEditor:
         if chosen.kinds is not None:
             names = chosen.kinds.records
             self._kinds = KindsDecoder(chosen.layouts, chosen.kinds, chosen.records)
-        layouts = [find_layout(chosen.layouts, name) for name in names]
+        layouts = [find_layout_or_segment(chosen.layouts, name) for name in names]
         self._editors = [RecordEditor(layout, parsed, options) for layout in layouts]
         for one in parsed:
             # Compare with `is`: two assignments may have equal texts, and each must have found its

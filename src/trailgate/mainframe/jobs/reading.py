@@ -26,7 +26,7 @@ from trailgate.cobol.copybook.layouts import (
 )
 from trailgate.cobol.copybook.names import ItemNames
 from trailgate.cobol.copybook.reader import read_copybook
-from trailgate.cobol.copybook.segment_layouts import find_layout
+from trailgate.cobol.copybook.segment_layouts import find_layout_or_segment
 from trailgate.cobol.records.added_columns import FILE_COLUMN, NUMBER_COLUMN, OFFSET_COLUMN
 from trailgate.cobol.records.decoding import RecordDecoder
 from trailgate.cobol.records.framing import FrameKind, Framing
@@ -262,7 +262,7 @@ class CopybookOptions:
     def warn_of_ascii(self, splits: Sequence[RecordSplit]) -> None:
         """Log a warning if the first split looks like ASCII, but is not read as ASCII."""
         if splits and self.kinds is None:  # records of ASCII match no kind, which is an error
-            layout = find_layout(self.layouts, self.record)
+            layout = find_layout_or_segment(self.layouts, self.record)
             warn_of_ascii(splits[0], self.framing, layout, self.records.values)
 
     def decoder(self, tally: PolicyCounts | None = None) -> Decoder:
@@ -271,7 +271,9 @@ class CopybookOptions:
         It counts the values that policies changed or accepted in ``tally``.
         """
         if self.kinds is None:
-            return RecordDecoder(find_layout(self.layouts, self.record), self.records, tally)
+            return RecordDecoder(
+                find_layout_or_segment(self.layouts, self.record), self.records, tally
+            )
         arguments = self.layouts, self.kinds, self.records, tally
         kinds = KindsDecoder(*arguments)
         if self.children is ChildRecords.NESTED:
@@ -552,7 +554,11 @@ def record_schemas(
             {**given, "record": record}, shape=shape, layouts=parsed
         )
         for name, schema in table_schemas(options.decoder()).items():
-            table = name or options.segment or find_layout(options.layouts, options.record).name
+            table = (
+                name
+                or options.segment
+                or find_layout_or_segment(options.layouts, options.record).name
+            )
             schemas[table] = schema
     return schemas
 

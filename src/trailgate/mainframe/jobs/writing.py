@@ -19,8 +19,8 @@ from pyarrow import fs
 from trailgate.cobol.copybook.layouts import Usage
 from trailgate.cobol.copybook.segment_layouts import (
     SegmentLength,
-    find_layout,
-    find_layout_to_write,
+    find_layout_or_segment,
+    layout_or_segment_to_write,
 )
 from trailgate.cobol.records.encoding import RecordEncoder
 from trailgate.cobol.records.frame_encoding import (
@@ -29,7 +29,7 @@ from trailgate.cobol.records.frame_encoding import (
     BlockLimits,
     count_in_complete_blocks,
     encode_file_header,
-    frame_records,
+    encode_frames,
 )
 from trailgate.cobol.records.framing import FrameKind
 from trailgate.cobol.records.kinds_decoding import KindsDecoder
@@ -185,7 +185,11 @@ class WritingOptions:
         framing, layouts = self.records.framing, self.records.layouts
         fixed = framing.kind is FrameKind.FIXED
         full_length = fixed or not self.own_lengths
-        layout = find_layout(layouts, name) if full_length else find_layout_to_write(layouts, name)
+        layout = (
+            find_layout_or_segment(layouts, name)
+            if full_length
+            else layout_or_segment_to_write(layouts, name)
+        )
         length = max(framing.length, layout.size) if fixed else layout.size
         return RecordEncoder(layout, self.records.records, self.nulls, length)
 
@@ -225,7 +229,7 @@ def write_batches(
                 else count_in_complete_blocks(pending, framing, blocks)
             )
             if complete:
-                file.write(frame_records(pending.part(0, complete), framing, blocks).tobytes())
+                file.write(encode_frames(pending.part(0, complete), framing, blocks).tobytes())
         except EncodeError as error:
             record = error.where.record
             where = Where(
