@@ -32,7 +32,7 @@ from trailgate.capture.formats import parser_type_of
 from trailgate.columnar.gather import take_text
 from trailgate.columnar.rows import BadRowIsolation, distinct_numbers, first_of_each
 from trailgate.errors import OptionError, TrailgateError
-from trailgate.expressions.selection import CaptureRules, TableSelections
+from trailgate.expressions.capture_rules import CaptureRules, TableSelections
 from trailgate.messages.by_id import CapturedOperations, chain_by_id, select_captured
 from trailgate.messages.by_indicators import chain_by_indicators
 from trailgate.messages.error_columns import ErrorColumns

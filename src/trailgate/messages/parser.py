@@ -25,7 +25,7 @@ import pyarrow as pa
 from trailgate.arrays import Longs, Mask, Octets, byte_table
 from trailgate.columnar.rows import group_rows
 from trailgate.errors import DefinitionError, TrailgateError
-from trailgate.expressions.selection import (
+from trailgate.expressions.capture_rules import (
     MISSING_HINT,
     CaptureRules,
     TableSelections,
