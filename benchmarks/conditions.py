@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from benchmarks.report import Figure, figure_of
 
 from trailgate.columnar.numbers import parse_integers
-from trailgate.expressions.evaluation import make_empty_block, evaluate_condition
+from trailgate.expressions.evaluation import evaluate_condition, make_empty_block
 from trailgate.expressions.parser import parse_condition
 from trailgate.model.changes import INSERT, ChangeBlock, StateColumn
 from trailgate.model.tables import Column, Table
