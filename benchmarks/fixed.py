@@ -101,11 +101,11 @@ def figures(name: str, copybook: str, total: int) -> list[Figure]:
     def decode() -> object:
         return [batch.num_rows for batch in decoder.batches(records)]
 
-    def one_by_one() -> object:
+    def errors_one_by_one() -> object:
         how = naive.Reading()
         return [naive.read_record(layout, raw, how) for raw in raws[:NAIVE_ROWS]]
 
-    seconds, slow = fastest(decode, 3), fastest(one_by_one, 3)
+    seconds, slow = fastest(decode, 3), fastest(errors_one_by_one, 3)
     rate, beside = len(records) / seconds / 1e6, NAIVE_ROWS / slow / 1e6
     copied = len(data) / fastest(data.copy, 3) / 1e6
     return [

@@ -27,7 +27,7 @@ from trailgate.columnar.templates import (
 from trailgate.columnar.templates import measure_templates as measure_pieces
 from trailgate.errors import EncodeError
 from trailgate.formats.json import object_kernels as kernels
-from trailgate.messages.publishing import bodies_of
+from trailgate.messages.publishing import bodies_as_array
 from trailgate.model.changes import ChangeBatch, ChangeBlock, Image
 from trailgate.model.tables import Column
 from trailgate.model.types import TypeFamily
@@ -272,7 +272,7 @@ def write_bodies(parts: Iterable[tuple[Longs, MeasuredRows]], count: int) -> pa.
     out = np.empty(int(places[-1]), np.uint8)
     for slots, objects in parts:
         objects.write(places[slots], out)
-    strings = bodies_of(out, places)
+    strings = bodies_as_array(out, places)
     # A message has at least its braces, so a body without bytes belongs to a slot without a part.
     if sizes.all():
         return strings
