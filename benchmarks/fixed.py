@@ -27,7 +27,8 @@ from trailgate.cobol.records.frame_encoding import encode_frames
 from trailgate.cobol.records.framing import FrameKind, Framing, find_frames
 from trailgate.cobol.records.record_bytes import RecordBytes, records_of_length
 from trailgate.mainframe.files.record_files import RecordSplit, SplitSearch
-from trailgate.mainframe.jobs.reading import CopybookOptions, read_copybook_split
+from trailgate.mainframe.jobs.copybook_options import CopybookOptions
+from trailgate.mainframe.jobs.reading import read_copybook_split
 
 BYTES: Final = 500 << 20  # what is decoded, from records that are repeated
 SAMPLE_ROWS: Final = 5_000

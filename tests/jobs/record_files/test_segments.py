@@ -18,7 +18,8 @@ from trailgate.cobol.copybook.reader import read_copybook
 from trailgate.cobol.copybook.segment_layouts import find_layout_or_segment
 from trailgate.errors import DecodeError, OptionError
 from trailgate.mainframe.jobs import parquet
-from trailgate.mainframe.jobs.reading import CopybookOptions, read_records
+from trailgate.mainframe.jobs.copybook_options import CopybookOptions
+from trailgate.mainframe.jobs.reading import read_records
 
 COPYBOOK = """
        01  CLAIM.

@@ -26,7 +26,7 @@ from trailgate.terminal.output import progress_bar, quiet_pipe, report_finished,
 from trailgate.terminal.standard_input import buffer_input, is_stream
 
 if TYPE_CHECKING:
-    from trailgate.mainframe.jobs.reading import CopybookOptions
+    from trailgate.mainframe.jobs.copybook_options import CopybookOptions
     from trailgate.mainframe.jobs.writing import WritingOptions
 
 TABLE_ROWS: Final = 20  # rows of a table by default
@@ -93,7 +93,7 @@ def command(
         _write_records(path, arguments)
         return
     from trailgate.cobol.records.record_options import ColumnShape
-    from trailgate.mainframe.jobs.reading import CopybookOptions
+    from trailgate.mainframe.jobs.copybook_options import CopybookOptions
     from trailgate.storage.files.addresses import absolute
 
     to, base = arguments.to, arguments.base

@@ -49,7 +49,7 @@ from trailgate.mainframe.files.record_files import (
     read_record_split,
 )
 from trailgate.mainframe.jobs.part_folder import WrittenPart, part_folder, publishing
-from trailgate.mainframe.jobs.writing import WritingOptions, new_file
+from trailgate.mainframe.jobs.writing import WritingOptions, create_record_file
 from trailgate.model.changes import INSERT, WHOLE, ChangeBlock, StateColumn
 from trailgate.model.tables import Column, Table
 from trailgate.storage.files.addresses import name_of
@@ -377,7 +377,7 @@ def edit_records(
         file: [split for split in splits if split.file.path == file.path] for file in files
     }
     if [file.path for file in files] == [*addresses_of(path)] and len(files) == 1:
-        with new_file(to) as target:
+        with create_record_file(to) as target:
             return editor.edit_file(files[0], splits_of_file[files[0]], target), 1
     names = tuple(name_of(file.path) for file in files)
     for name in names:

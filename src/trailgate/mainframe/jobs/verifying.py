@@ -32,8 +32,9 @@ from trailgate.mainframe.files.record_files import (
     find_record_files,
     plan_record_splits,
 )
+from trailgate.mainframe.jobs.copybook_options import CopybookOptions, Decoder
 from trailgate.mainframe.jobs.options import OPTIONS, RecordKeywords
-from trailgate.mainframe.jobs.reading import CopybookOptions, Decoder, records_of_split
+from trailgate.mainframe.jobs.reading import read_undecoded_records
 from trailgate.options import list_names
 from trailgate.storage.files.file_search import Addresses
 
@@ -268,7 +269,9 @@ def verify_splits(
         # Count from 0 if the number is unknown; ``join`` adds the number of earlier records.
         known = replace(split, first=split.first or 0)
         try:
-            for records in decoder.independent_pieces(records_of_split(known, job.options, tally)):
+            for records in decoder.independent_pieces(
+                read_undecoded_records(known, job.options, tally)
+            ):
                 _verify(findings, decoder, records)
                 if progress is not None and split.file.codec is None and len(records):
                     progress(done + int(records.offsets[-1]), total)

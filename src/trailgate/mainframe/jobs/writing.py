@@ -49,10 +49,10 @@ from trailgate.errors import (
 )
 from trailgate.mainframe.files.row_files import find_row_files, read_rows
 from trailgate.mainframe.framing_options import check_formats
+from trailgate.mainframe.jobs.copybook_options import CopybookOptions
 from trailgate.mainframe.jobs.option_texts import read_pairs
 from trailgate.mainframe.jobs.options import OPTIONS, RecordKeywords, with_base
 from trailgate.mainframe.jobs.part_folder import PartFolder, WrittenPart, part_folder
-from trailgate.mainframe.jobs.reading import CopybookOptions
 from trailgate.options import COUNT, Option, Options, OptionType, instance, list_names
 from trailgate.storage.files.addresses import (
     Address,
@@ -246,8 +246,8 @@ def write_batches(
 
 
 @contextmanager
-def new_file(path: Address) -> Iterator[IO[bytes]]:
-    """Context manager that opens a new record file under a temporary name.
+def create_record_file(path: Address) -> Iterator[IO[bytes]]:
+    """Context manager that opens a new record file for writing, under a temporary name.
 
     If the block ends without an error, the file gets its final name; otherwise it is deleted.
     Raises StorageError if the file exists, and OptionError if the path is not suitable.
@@ -301,11 +301,11 @@ def write_records(
     remains.
     """
     chosen = WritingOptions.of({"copybook": copybook, **options})
-    return write_record_file(batches_of(batches), path, chosen)
+    return write_record_file(batches_to_write(batches), path, chosen)
 
 
-def batches_of(given: Any) -> Iterator[pa.RecordBatch]:
-    """Return the batches of a table, batch, reader, Arrow stream, or iterable of batches.
+def batches_to_write(given: Any) -> Iterator[pa.RecordBatch]:
+    """Return the batches of the rows to write as records: a table, batch, reader, Arrow stream, or iterable of batches.
 
     Raises OptionError for anything else.
     """
@@ -345,12 +345,12 @@ def write_record_file(
 ) -> int:
     """Write columns as a new file of records, like ``write_records``, but with parsed options."""
     options.encoder()  # only to raise errors before the file is created
-    with new_file(path) as file:
+    with create_record_file(path) as file:
         return write_batches(batches, file, options, str(path))
 
 
 def read_rows_to_write(path: Addresses, options: WritingOptions) -> Iterator[pa.RecordBatch]:
-    """Read the rows of Parquet files or JSON lines, so that they can be written as records.
+    """Read the rows that a job writes as records from Parquet files or JSON lines, by the writing options' schema.
 
     In JSON, bytes are hex digits, and missing values are NULL. Raises StorageError if there are no
     such files. If the folder only has a subfolder for each kind of record, the error's hint names
