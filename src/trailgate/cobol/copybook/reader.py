@@ -1,7 +1,7 @@
 """Turn the text of a copybook into layouts. ``read_copybook`` is the only entry point.
 
 The text becomes tokens (module ``source``), the tokens become a tree of entries (modules
-``clauses`` and ``entries``), and this module turns each tree into a ``CopybookLayout`` in small passes:
+``entry_parser`` and ``entries``), and this module turns each tree into a ``CopybookLayout`` in small passes:
 groups pass their USAGE, SIGN and SYNC down to their items, each OCCURS DEPENDING ON gets its
 counter, OCCURS UNBOUNDED gets a limit, and finally each item gets its size and offset.
 

@@ -1,6 +1,6 @@
 """Encode columns as records of several kinds: from one struct column per kind, or from the table of one kind.
 
-This is the reverse of ``record_kinds``. The rows of each kind are encoded together by their layout,
+This is the reverse of ``kinds_decoding``. The rows of each kind are encoded together by their layout,
 and put back in row order. Then the kind of each record is determined from its bytes as a reader
 would do it. A record that would be read as a different kind is an error.
 """

@@ -1,6 +1,6 @@
 """Encode rows with nested lists of records, and write each record after its parent.
 
-This is the reverse of ``nested_kinds``. A record is followed by the records in its lists, list by
+This is the reverse of ``nested_decoding``. A record is followed by the records in its lists, list by
 list. If the records have their original offsets (column ``_offset``), the records of a tree are
 written in that order instead. Reading the file again must produce the same trees, so a record that
 would be read as another's child is an error, and so are records with original bytes (``_raw``)
