@@ -23,8 +23,8 @@ from benchmarks.report import Figure, Target, fastest
 from pyspark.sql import SparkSession
 
 from trailgate.cobol.copybook.reader import read_copybook
+from trailgate.mainframe.jobs.copybook_options import CopybookOptions
 from trailgate.mainframe.jobs.parquet import prepare_parquet
-from trailgate.mainframe.jobs.reading import CopybookOptions
 from trailgate.mainframe.spark.jobs import run_parquet
 from trailgate.spark import read_records, session
 

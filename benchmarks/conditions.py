@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from benchmarks.report import Figure, figure_of
 
 from trailgate.columnar.numbers import parse_integers
-from trailgate.expressions.evaluation import make_empty_block, select_rows
+from trailgate.expressions.evaluation import evaluate_condition, make_empty_block
 from trailgate.expressions.parser import parse_condition
 from trailgate.model.changes import INSERT, ChangeBlock, StateColumn
 from trailgate.model.tables import Column, Table
@@ -85,10 +85,10 @@ def rows() -> list[dict[str, Any]]:
     for text, beside in conditions.items():
         condition = parse_condition(text)
         assert (
-            select_rows(condition, orders).selected.tolist()
+            evaluate_condition(condition, orders).selected.tolist()
             == pc.fill_null(beside(), False).to_pylist()
         )
-        own, other = _seconds(lambda c=condition: select_rows(c, orders)), _seconds(beside)  # type: ignore[misc]
+        own, other = _seconds(lambda c=condition: evaluate_condition(c, orders)), _seconds(beside)  # type: ignore[misc]
         rows.append(
             {
                 "name": f"FILTER ({text})",

@@ -22,11 +22,13 @@ from oracles import cobol_naive as naive
 from trailgate.cobol.copybook.layouts import CopybookField, CopybookLayout, Usage
 from trailgate.cobol.copybook.reader import read_copybook
 from trailgate.cobol.records.decoding import RecordDecoder
-from trailgate.cobol.records.encoding import RecordEncoder, frame_records
+from trailgate.cobol.records.encoding import RecordEncoder
+from trailgate.cobol.records.frame_encoding import encode_frames
 from trailgate.cobol.records.framing import FrameKind, Framing, find_frames
 from trailgate.cobol.records.record_bytes import RecordBytes, records_of_length
 from trailgate.mainframe.files.record_files import RecordSplit, SplitSearch
-from trailgate.mainframe.jobs.reading import CopybookOptions, read_copybook_split
+from trailgate.mainframe.jobs.copybook_options import CopybookOptions
+from trailgate.mainframe.jobs.reading import read_copybook_split
 
 BYTES: Final = 500 << 20  # what is decoded, from records that are repeated
 SAMPLE_ROWS: Final = 5_000
@@ -100,11 +102,11 @@ def figures(name: str, copybook: str, total: int) -> list[Figure]:
     def decode() -> object:
         return [batch.num_rows for batch in decoder.batches(records)]
 
-    def one_by_one() -> object:
+    def errors_one_by_one() -> object:
         how = naive.Reading()
         return [naive.read_record(layout, raw, how) for raw in raws[:NAIVE_ROWS]]
 
-    seconds, slow = fastest(decode, 3), fastest(one_by_one, 3)
+    seconds, slow = fastest(decode, 3), fastest(errors_one_by_one, 3)
     rate, beside = len(records) / seconds / 1e6, NAIVE_ROWS / slow / 1e6
     copied = len(data) / fastest(data.copy, 3) / 1e6
     return [
@@ -125,9 +127,9 @@ def framing(total: int) -> list[Figure]:
     (layout,) = read_copybook(SALES)
     few = sample(layout, SAMPLE_ROWS)
     how = Framing(FrameKind.RDW)
-    data = np.tile(frame_records(few, how), max(1, total // len(few.data)))
+    data = np.tile(encode_frames(few, how), max(1, total // len(few.data)))
     finding = fastest(lambda: find_frames(data, how, finish=True), 3)
-    writing = fastest(lambda: frame_records(few, how), 3)
+    writing = fastest(lambda: encode_frames(few, how), 3)
     copied = len(data) / fastest(data.copy, 3) / 1e6
     return [
         Figure("RDW found", len(data) / finding / 1e6, "MB/s", "memory copy", copied),
@@ -138,7 +140,7 @@ def framing(total: int) -> list[Figure]:
 def tasks(total: int) -> list[Figure]:
     """Return how fast a file of records with RDW is read in two processes, beside one, and how long its splits take to find."""
     (layout,) = read_copybook(mixed())
-    few = frame_records(sample(layout, SAMPLE_ROWS), Framing(FrameKind.RDW))
+    few = encode_frames(sample(layout, SAMPLE_ROWS), Framing(FrameKind.RDW))
     context = get_context("spawn")
     with TemporaryDirectory() as folder, ProcessPoolExecutor(2, context) as processes:
         path = Path(folder) / "data"

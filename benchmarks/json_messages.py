@@ -13,7 +13,7 @@ import pyarrow as pa
 from benchmarks.report import Figure, Target
 
 from trailgate.capture.capture import Capture
-from trailgate.expressions.selection import CaptureRules
+from trailgate.expressions.capture_rules import CaptureRules
 from trailgate.formats.debezium.options import DebeziumPublishOptions, debezium_options
 from trailgate.formats.debezium.writer import DebeziumWriter
 from trailgate.formats.json.options import JsonPublishOptions, json_options

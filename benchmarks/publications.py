@@ -12,7 +12,7 @@ from benchmarks.report import Act, Figure, Target
 
 from trailgate.capture.capture import Capture, Parsed
 from trailgate.capture.formats import find_parser_type, publish_options, writer_for
-from trailgate.expressions.selection import CaptureRules
+from trailgate.expressions.capture_rules import CaptureRules
 from trailgate.formats.delimited.options import delimited_options
 from trailgate.messages.messages import messages_from
 from trailgate.messages.properties import parse_properties

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame
 
 from trailgate.definitions.defgen import write_sourcedefs
 from trailgate.spark import session
-from trailgate.spark.frames import read_trail
+from trailgate.spark.trail import read_trail
 from trailgate.trail.format.file_header import FileHeader, TrailInfo, encode_header
 from trailgate.trail.writing.writer import encode
 

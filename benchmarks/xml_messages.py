@@ -17,7 +17,7 @@ from benchmarks.report import Figure, Target, fastest
 from lxml import etree
 
 from trailgate.capture.capture import Capture
-from trailgate.expressions.selection import CaptureRules
+from trailgate.expressions.capture_rules import CaptureRules
 from trailgate.formats.xml.automaton import compile_rules
 from trailgate.formats.xml.options import XmlOptions, xml_options
 from trailgate.formats.xml.scanner import XmlScanner

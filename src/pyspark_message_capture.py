@@ -1,5 +1,5 @@
 """Lets Spark find the format ``message_capture`` by its name alone."""
 
-from trailgate.spark.messages import MessageCaptureSource as DefaultSource
+from trailgate.spark.message_files import MessageCaptureSource as DefaultSource
 
 __all__ = ["DefaultSource"]

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from trailgate.cobol.records.framing import FrameKind, Framing
-from trailgate.mainframe.jobs.reading import CopybookOptions, read_splits
+from trailgate.mainframe.jobs.copybook_options import CopybookOptions
+from trailgate.mainframe.jobs.reading import read_copybook_splits
 
 DESCRIPTOR = 4
 
@@ -58,5 +59,5 @@ def span(records: list[bytes], framing: Framing, block_bytes: int) -> bytes:
 def split_rows(path: Path, **named: Any) -> list[dict[str, Any]]:
     """Return the rows of a file of records, read in splits of ``split_bytes``."""
     options = CopybookOptions.of(named)
-    batches = read_splits(options.splits(path), options, options.decoder())
+    batches = read_copybook_splits(options.splits(path), options, options.decoder())
     return [row for batch in batches for row in batch.to_pylist()]

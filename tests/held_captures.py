@@ -15,9 +15,10 @@ from trailgate.capture.formats import find_parser_type
 from trailgate.cobol.copybook.layouts import CobolDialect, CopybookLayout
 from trailgate.cobol.copybook.reader import read_copybook
 from trailgate.definitions.defgen import read_sourcedefs
-from trailgate.expressions.selection import CaptureRules
+from trailgate.expressions.capture_rules import CaptureRules
 from trailgate.messages.messages import MessageBatch
-from trailgate.messages.properties import MetadataOptions, parse_properties
+from trailgate.messages.metadata_options import MetadataOptions
+from trailgate.messages.properties import parse_properties
 from trailgate.model.tables import Definitions
 
 NOW: Final = 1_577_836_800_000_000  # 2020-01-01

@@ -10,7 +10,7 @@ from held_captures import held_setup, messages_of
 from trail.batches import operations_of
 from trail.operation_strategies import DEFINITIONS, runs
 from trailgate.capture.capture import Capture
-from trailgate.expressions.selection import CaptureRules
+from trailgate.expressions.capture_rules import CaptureRules
 from trailgate.model.tables import Definitions
 
 ALL: Final = CaptureRules(compress_updates=False, compress_deletes=False, update_befores=True)

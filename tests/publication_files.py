@@ -13,7 +13,7 @@ from held_captures import held_setup
 from message_cases import Case, rows_of
 from trailgate.capture.capture import Capture
 from trailgate.definitions.defgen_layout import complete_table
-from trailgate.expressions.selection import CaptureRules
+from trailgate.expressions.capture_rules import CaptureRules
 from trailgate.formats.publications.options import EventPublishingOptions
 from trailgate.messages.messages import MessageBatch
 from trailgate.messages.units import TransactionState

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from trailgate.live.brokers.receiver import MessageWindow
 from trailgate.live.jobs.feed import ConnectionState, FeedPart
-from trailgate.messages.messages import RECEIVED, MessageBatch, as_messages
+from trailgate.messages.messages import RECEIVED, MessageBatch, batch_of_received
 
 NOW = 1_767_225_600_000_000  # 2026-01-01 UTC
 
@@ -74,7 +74,7 @@ class ListFeed:
         bodies, numbers = self._bodies[begin:end], np.arange(begin, end)
         faults = [None if body else "no body" for body in bodies]
         rows = received(bodies, headers=self._headers[begin:end], faults=faults)
-        messages, problems = as_messages(rows, (0, numbers * 1000), "list")
+        messages, problems = batch_of_received(rows, (0, numbers * 1000), "list")
         return FeedPart(messages, problems, numbers, end)
 
     def lag(self, number: int) -> int:

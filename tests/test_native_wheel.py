@@ -150,7 +150,7 @@ def test_workers_of_a_cluster_with_an_empty_home_compile_nothing(
     wheel: Path, tmp_path: Path
 ) -> None:
     pytest.importorskip("pyspark")
-    from trailgate.spark.local_session import spark_java_home  # noqa: PLC0415  an extra
+    from trailgate.spark.sessions import spark_java_home  # noqa: PLC0415  an extra
 
     environment = Environment(tmp_path / "spark", wheel, "spark")
     shop, home = shop_in(tmp_path), tmp_path / "home"

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from trailgate.apply.jobs.reports import ApplyReport
     from trailgate.apply.jobs.verify import VerifyReport, verify_tables
     from trailgate.capture.capture import Capture, Parsed
-    from trailgate.expressions.selection import CaptureRules
+    from trailgate.expressions.capture_rules import CaptureRules
     from trailgate.jobs.capture.job import capture_files
     from trailgate.jobs.capture.loading import load_capture
     from trailgate.jobs.capture.plan import CaptureSummary
@@ -132,7 +132,7 @@ _MODULES = MappingProxyType(
         "verify_tables": "trailgate.apply.jobs.verify",
         "ByteOrder": "trailgate.trail.format.tokens",
         "Capture": "trailgate.capture.capture",
-        "CaptureRules": "trailgate.expressions.selection",
+        "CaptureRules": "trailgate.expressions.capture_rules",
         "CaptureSummary": "trailgate.jobs.capture.job",
         "ChangeBatch": "trailgate.model.changes",
         "Column": "trailgate.model.tables",

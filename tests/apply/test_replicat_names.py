@@ -14,9 +14,9 @@ from trailgate.apply.replicat.replicat_parameters import MAP_NOTED, MAP_REFUSED,
 from trailgate.errors import OptionError
 from trailgate.expressions import extract_files, extract_parameters
 from trailgate.expressions.extract_files import parse_extract
-from trailgate.expressions.foreign_parameters import FOREIGN, OF_REPLICAT
 from trailgate.expressions.functions import FUNCTIONS, REFUSED_FUNCTIONS
 from trailgate.expressions.parser import parse_value
+from trailgate.expressions.unsupported_parameters import FOREIGN, OF_REPLICAT
 
 NAMES = {
     kind: text.split()

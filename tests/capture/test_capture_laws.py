@@ -20,7 +20,7 @@ from oracles.delimited_naive import images, split
 from trailgate.capture.capture import Capture, Parsed
 from trailgate.columnar.delimited import DelimitedDialect
 from trailgate.errors import TrailgateError
-from trailgate.expressions.selection import CaptureRules, TableRule
+from trailgate.expressions.capture_rules import CaptureRules, TableRule
 from trailgate.formats.delimited.options import DelimitedOptions, delimited_options
 from trailgate.messages.messages import MessageBatch
 from trailgate.messages.parser import MessageParser

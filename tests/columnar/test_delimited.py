@@ -69,7 +69,7 @@ def _by_body(data: bytes, fields: DelimitedFields, bodies: int) -> list[list[lis
 
 
 @st.composite
-def bodies_of(draw: st.DrawFn, dialect: DelimitedDialect) -> list[bytes]:
+def bodies_as_array(draw: st.DrawFn, dialect: DelimitedDialect) -> list[bytes]:
     """Return bodies of the dialect's own tokens and some text, so that they meet often."""
     tokens = [dialect.field, dialect.line, b"a", b"bc"]
     if dialect.quote:
@@ -108,7 +108,7 @@ def rows_of(draw: st.DrawFn, dialect: DelimitedDialect) -> list[list[list[bytes]
 def test_any_text_is_split_as_byte_by_byte(
     dialect: DelimitedDialect, gap: bytes, data: st.DataObject
 ) -> None:
-    bodies = data.draw(bodies_of(dialect))
+    bodies = data.draw(bodies_as_array(dialect))
     try:
         expected = [split(body, dialect) for body in bodies]
     except MalformedError as error:
@@ -308,7 +308,7 @@ def test_text_longer_than_a_window_is_split_as_byte_by_byte(
     dialect: DelimitedDialect, data: st.DataObject, shift: int
 ) -> None:
     rows = data.draw(rows_of(dialect))
-    odd = data.draw(bodies_of(dialect))
+    odd = data.draw(bodies_as_array(dialect))
     strings = [dialect.line.join(dialect.field.join(record) for record in body) for body in rows]
     bodies = [b"x" * shift + dialect.field + text * 4 for text in [*strings, odd[0]]]
     try:

@@ -14,10 +14,14 @@ from expressions.blocks import MISSING, block_of
 from trailgate.columnar.kernels.strings import hash_strings
 from trailgate.columnar.strings import text_view
 from trailgate.errors import OptionError
+from trailgate.expressions.capture_rules import CaptureRules, find_excluded
 from trailgate.expressions.environment_items import ITEMS
-from trailgate.expressions.evaluation import evaluate_as_text, evaluate_with_missing, select_rows
+from trailgate.expressions.evaluation import (
+    evaluate_as_text,
+    evaluate_condition,
+    evaluate_with_missing,
+)
 from trailgate.expressions.parser import parse_condition, parse_value
-from trailgate.expressions.selection import CaptureRules, find_excluded
 from trailgate.expressions.values import GetenvValues
 from trailgate.model.changes import DELETE, KEY_UPDATE, UPDATE, StateColumn
 
@@ -129,7 +133,7 @@ BLOCK = block_of(COLUMNS, tx_owner=pa.array(["ann", "bob", None]))
     ],
 )
 def test_a_condition_selects_rows(condition: str, rows: list[int]) -> None:
-    found = select_rows(parse_condition(condition), BLOCK)
+    found = evaluate_condition(parse_condition(condition), BLOCK)
 
     assert np.flatnonzero(found.selected).tolist() == rows
     assert not found.undecided.any()
@@ -198,7 +202,7 @@ def test_a_condition_selects_rows(condition: str, rows: list[int]) -> None:
 )
 def test_an_error_has_a_caret_below_its_place(text: str, says: str, place: int) -> None:
     with pytest.raises(OptionError) as caught:
-        select_rows(parse_condition(text), BLOCK)
+        evaluate_condition(parse_condition(text), BLOCK)
 
     assert says in caught.value.problem
     shown, caret = caught.value.hint.splitlines()[-2:]
@@ -208,8 +212,11 @@ def test_an_error_has_a_caret_below_its_place(text: str, says: str, place: int) 
 def test_columns_of_deletes_are_those_of_the_before_image() -> None:
     block = block_of({}, {"ID": [7, 8]}, DELETE)
 
-    assert select_rows(parse_condition("ID = 8"), block).selected.tolist() == [False, True]
-    assert select_rows(parse_condition("AFTER.ID = 8"), block).undecided.tolist() == [True, True]
+    assert evaluate_condition(parse_condition("ID = 8"), block).selected.tolist() == [False, True]
+    assert evaluate_condition(parse_condition("AFTER.ID = 8"), block).undecided.tolist() == [
+        True,
+        True,
+    ]
 
 
 def test_values_are_text_as_it_is_shown_elsewhere() -> None:
@@ -237,7 +244,7 @@ def test_the_time_of_applying_is_that_of_the_environment() -> None:
 
     text = "days at 2026-01-06 10:30:00"
     assert found == [f"1 {text}", f"0 {text}", None]
-    late = select_rows(parse_condition("AT < @DATENOW ()"), BLOCK, around)
+    late = evaluate_condition(parse_condition("AT < @DATENOW ()"), BLOCK, around)
     assert late.selected.tolist() == [True, True, False]
 
 
@@ -263,7 +270,7 @@ def test_ranges_part_all_rows_the_same_way_everywhere() -> None:
     block = block_of({"NAME": keys, "ID": list(range(1000)), "AMOUNT": [f"0{n}.0" for n in keys]})
     parts = [
         [
-            select_rows(parse_condition(f"@RANGE ({i}, 4, {name})"), block).selected
+            evaluate_condition(parse_condition(f"@RANGE ({i}, 4, {name})"), block).selected
             for i in (1, 2, 3, 4)
         ]
         for name in ("NAME", "ID", "AMOUNT")
@@ -286,7 +293,10 @@ def _hashes(values: list[str]) -> list[int]:
 def test_a_missing_key_leaves_the_range_open() -> None:
     block = block_of({"ID": [1, MISSING]})
 
-    assert select_rows(parse_condition("@RANGE (1, 2)"), block).undecided.tolist() == [False, True]
+    assert evaluate_condition(parse_condition("@RANGE (1, 2)"), block).undecided.tolist() == [
+        False,
+        True,
+    ]
 
 
 def test_the_range_of_a_missing_key_is_null_as_text() -> None:
@@ -358,10 +368,12 @@ def test_either_image_gives_a_column() -> None:
 
 
 def test_literals_in_double_quotes_are_read_where_the_file_says_so() -> None:
-    found = select_rows(parse_condition("NAME = \"JOE\" AND CITY <> 'X'", ansi_quotes=False), BLOCK)
+    found = evaluate_condition(
+        parse_condition("NAME = \"JOE\" AND CITY <> 'X'", ansi_quotes=False), BLOCK
+    )
     assert np.flatnonzero(found.selected).tolist() == [0]
     with pytest.raises(OptionError) as caught:
-        select_rows(parse_condition('NAME = "JOE"'), BLOCK)
+        evaluate_condition(parse_condition('NAME = "JOE"'), BLOCK)
     assert "Write a literal in single quotes, 'JOE', or NOUSEANSISQLQUOTES" in caught.value.hint
 
 
@@ -383,7 +395,7 @@ def test_literals_in_double_quotes_are_read_where_the_file_says_so() -> None:
 )
 def test_an_error_of_dates_states_what_reads_the_value(text: str, hint: str) -> None:
     with pytest.raises(OptionError) as caught:
-        select_rows(parse_condition(text), BLOCK)
+        evaluate_condition(parse_condition(text), BLOCK)
 
     assert hint in caught.value.hint
 

@@ -14,7 +14,7 @@ from expressions.blocks import MISSING, NAMES, TABLE, block_of
 from expressions.oracle import outcomes
 from laws import examples
 from trailgate.errors import OptionError
-from trailgate.expressions.evaluation import evaluate_as_text, make_empty_block, select_rows
+from trailgate.expressions.evaluation import evaluate_as_text, evaluate_condition, make_empty_block
 from trailgate.expressions.functions import FUNCTIONS
 from trailgate.expressions.parser import parse_condition, parse_value
 
@@ -60,8 +60,8 @@ BLOCK = block_of(
 def test_any_text_is_a_condition_or_our_error_with_a_caret(text: str) -> None:
     try:
         condition = parse_condition(text)
-        found = select_rows(condition, BLOCK)
-        select_rows(condition, make_empty_block(TABLE))
+        found = evaluate_condition(condition, BLOCK)
+        evaluate_condition(condition, make_empty_block(TABLE))
     except OptionError as error:
         refusal = error.hint
     else:
@@ -153,7 +153,7 @@ def test_columns_agree_with_rows(text: str, rows: list[dict[str, Any]]) -> None:
     condition = parse_condition(text)
     block = block_of({name: [row[name] for row in rows] for name in rows[0]})
 
-    found = select_rows(condition, block)
+    found = evaluate_condition(condition, block)
 
     for place, row in enumerate(rows):
         known = {name: value for name, value in row.items() if value is not MISSING}

@@ -16,7 +16,7 @@ from trailgate.cli.main import run
 from trailgate.formats.debezium.reader import TOMBSTONES
 from trailgate.live.brokers.kafka import MessageFields, received_window
 from trailgate.live.brokers.receiver import MessageWindow
-from trailgate.messages.messages import TOMBSTONE, as_messages
+from trailgate.messages.messages import TOMBSTONE, batch_of_received
 from trailgate.storage.reading.message_files import MessagePosition, json_messages
 
 EVENT = (
@@ -56,7 +56,7 @@ def received(bodies: list[bytes | None]) -> MessageWindow:
 
 def test_a_tombstone_between_events_is_passed_over_and_noted() -> None:
     window = received([EVENT % 1, None, EVENT % 2, None])
-    messages, problems = as_messages(window.messages, (0, np.arange(4)), "t", window.headers)
+    messages, problems = batch_of_received(window.messages, (0, np.arange(4)), "t", window.headers)
 
     parsed = capture_of("debezium").parse(messages, unreadable=problems)
 
@@ -68,7 +68,7 @@ def test_a_tombstone_between_events_is_passed_over_and_noted() -> None:
 @pytest.mark.parametrize("parser", OTHERS)
 def test_a_tombstone_is_an_error_of_other_formats(parser: str) -> None:
     window = received([OTHERS[parser], None])
-    messages, problems = as_messages(window.messages, (0, np.arange(2)), "t", window.headers)
+    messages, problems = batch_of_received(window.messages, (0, np.arange(2)), "t", window.headers)
 
     parsed = capture_of(parser).parse(messages, unreadable=problems)
 
@@ -81,7 +81,7 @@ def test_another_fault_of_a_message_is_an_error_of_events_too() -> None:
     rows = window.messages
     at = rows.schema.get_field_index("fault")
     rows = rows.set_column(at, rows.schema.field(at), faults)
-    messages, problems = as_messages(rows, (0, np.arange(2)), "t", window.headers)
+    messages, problems = batch_of_received(rows, (0, np.arange(2)), "t", window.headers)
 
     parsed = capture_of("debezium").parse(messages, unreadable=problems)
 

@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from spark.interpreted import INTERPRETED
-from trailgate.spark.local_session import session
+from trailgate.spark.sessions import session
 
 ROOT = Path(__file__).parents[2]
 # Tests work on little data: more threads, and code compiled for speed, cost more than they bring.

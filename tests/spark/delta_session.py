@@ -35,7 +35,7 @@ from trailgate.apply.spark import delta as session_delta
 from trailgate.apply.spark import merge as session_merge
 from trailgate.apply.spark.delta import SessionDeltaTarget
 from trailgate.apply.targets.target import AppliedPosition
-from trailgate.spark.local_session import session
+from trailgate.spark.sessions import session
 
 EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
 CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"

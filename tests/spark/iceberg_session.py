@@ -31,7 +31,7 @@ from trailgate.apply.spark import iceberg as session_iceberg
 from trailgate.apply.spark.iceberg import SessionIcebergTarget
 from trailgate.apply.targets import iceberg_catalogs
 from trailgate.apply.targets.target import AppliedPosition
-from trailgate.spark.local_session import session
+from trailgate.spark.sessions import session
 
 CATALOG = "spark.sql.catalog.lake"
 FULL = {"a": 1, "b": 2, "c": 3}

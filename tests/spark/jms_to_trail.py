@@ -14,7 +14,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
-from trailgate.spark.local_session import session
+from trailgate.spark.sessions import session
 
 BUSY = {"spark.python.authenticate.socketTimeout": "300s"}  # a machine that does other things too
 NO_MESSAGES_SECONDS = 0.2

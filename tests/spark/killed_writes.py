@@ -29,7 +29,7 @@ from pyspark.sql.types import StructType
 from laws import one_of
 from sample_trail import NOTES, Op, Transaction, write_trail
 from trailgate.jobs.trail_check import check_trail
-from trailgate.spark.local_session import session
+from trailgate.spark.sessions import session
 from trailgate.spark.trail import TrailSource
 from trailgate.spark.trail_sink import (
     StagedBatch,

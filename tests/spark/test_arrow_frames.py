@@ -18,9 +18,9 @@ from trailgate.mainframe.spark.frames import read_records
 from trailgate.mainframe.spark.reader import ON_SPARK
 from trailgate.options import Options
 from trailgate.spark import capture
-from trailgate.spark.frames import read_messages, read_trail
-from trailgate.spark.messages import OPTIONS as MESSAGES
-from trailgate.spark.trail import READING
+from trailgate.spark.message_files import OPTIONS as MESSAGES
+from trailgate.spark.message_files import read_messages
+from trailgate.spark.trail import READING, read_trail
 
 FILES = [
     [[Op("I", 1)], [Op("U", 1, "new", "old"), Op("D", 1), Op("I", 3, None, table=NOTES)]],

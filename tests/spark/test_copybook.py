@@ -18,8 +18,8 @@ from trailgate.cli.main import run
 from trailgate.cobol.records.framing import FrameKind, Framing
 from trailgate.cobol.records.policy_counts import PolicyTally
 from trailgate.errors import DecodeError, OptionError
+from trailgate.mainframe.jobs.copybook_options import CopybookOptions
 from trailgate.mainframe.jobs.parquet import prepare_parquet
-from trailgate.mainframe.jobs.reading import CopybookOptions
 from trailgate.mainframe.spark.jobs import run_parquet
 from trailgate.spark import decode_copybook, read_records, record_counts
 

@@ -17,7 +17,7 @@ from trailgate.messages.messages import messages_from
 from trailgate.model.changes import ChangeBatch
 from trailgate.model.operations_table import to_operations
 from trailgate.model.shapes import to_typed
-from trailgate.spark.messages import read_owned_changes
+from trailgate.spark.message_files import read_owned_changes
 from trailgate.storage.reading.message_files import find_messages, plan_ranges, read_messages
 
 PROPERTIES = """\

@@ -25,8 +25,8 @@ from trailgate.mainframe.spark import writer as copybook_sink
 from trailgate.model.changes import OPERATIONS_SCHEMA
 from trailgate.options import COUNT, FLAG, NAMES, PATHS, Option, Options
 from trailgate.publish.spark.source import MESSAGES, PublishingTrailSource, message_options
-from trailgate.spark import messages, trail, trail_sink
-from trailgate.spark.local_session import FORMATS, STREAMED
+from trailgate.spark import message_files, trail, trail_sink
+from trailgate.spark.sessions import FORMATS, STREAMED
 from trailgate.spark.sources import SparkFormat
 
 OPERATIONS: Final = from_arrow_schema(OPERATIONS_SCHEMA, prefer_timestamp_ntz=True)
@@ -131,8 +131,12 @@ WAYS: Final[Mapping[str, Way]] = {
     ),
     "trail, written": Way(PublishingTrailSource, trail_sink.WRITING, _new_trail, written),
     "trail, stream written": Way(PublishingTrailSource, trail_sink.STREAMING, _new_trail, streamed),
-    "messages, read": Way(messages.MessageCaptureSource, messages.OPTIONS, _messages, batch),
-    "messages, streamed": Way(messages.MessageCaptureSource, messages.OPTIONS, _messages, stream),
+    "messages, read": Way(
+        message_files.MessageCaptureSource, message_files.OPTIONS, _messages, batch
+    ),
+    "messages, streamed": Way(
+        message_files.MessageCaptureSource, message_files.OPTIONS, _messages, stream
+    ),
     "records, read": Way(copybook.CopybookSource, copybook.ON_SPARK, _records, batch),
     "records, written": Way(copybook.CopybookSource, copybook_sink.ON_SPARK, _new_records, written),
     "journal, streamed": Way(jms.JmsSource, jms.OPTIONS, _journal, stream),
@@ -329,7 +333,7 @@ def test_an_unsupported_format_feature_is_a_one_line_error(tmp_path: Path) -> No
     with pytest.raises(
         OptionError, match="the format message_capture cannot be written as a batch"
     ):
-        messages.MessageCaptureSource({}).writer(StructType(), overwrite=False)
+        message_files.MessageCaptureSource({}).writer(StructType(), overwrite=False)
     with pytest.raises(OptionError, match="the format trailgate_apply cannot be read"):
         apply_sink.ApplySink({}).schema()
     with pytest.raises(OptionError, match="the format copybook cannot be written as a stream"):

@@ -14,8 +14,8 @@ from trailgate.live.spark import OPTIONS as BROKERS
 from trailgate.mainframe.spark.reader import ON_SPARK as COPYBOOK
 from trailgate.mainframe.spark.reader import CopybookSource
 from trailgate.options import FLAG, Options
-from trailgate.spark.messages import OPTIONS as MESSAGES
-from trailgate.spark.messages import MessageCaptureSource
+from trailgate.spark.message_files import OPTIONS as MESSAGES
+from trailgate.spark.message_files import MessageCaptureSource
 from trailgate.spark.trail import READING, TrailSource
 from trailgate.spark.trail_sink import STREAMING, trail_stream_writer, trail_writer
 

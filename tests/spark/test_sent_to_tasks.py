@@ -10,7 +10,7 @@ import pytest
 
 from capture_place import Place, row
 from raw_trail import inserts, write_files
-from trailgate.spark.messages import MessageCaptureSource, MessageStreamReader
+from trailgate.spark.message_files import MessageCaptureSource, MessageStreamReader
 from trailgate.spark.trail import TrailSource
 from trailgate.storage.reading.message_stream import BEGIN
 

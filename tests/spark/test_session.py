@@ -13,15 +13,15 @@ from pyspark.sql import SparkSession
 
 from sample_trail import Op, write_trail
 from trailgate.errors import MissingDependencyError, OptionError
-from trailgate.spark import local_session as jre
-from trailgate.spark.local_session import session
+from trailgate.spark import sessions as jre
+from trailgate.spark.sessions import session
 
 ROOT = Path(__file__).parents[2]
 # What Spark's launch scripts call; everything of it is on the smallest Debian.
 TOOLS = ("bash", "sh", "dirname", "ps", "head", "env", "uname")
 
 JOB = """
-from trailgate.spark.local_session import session
+from trailgate.spark.sessions import session
 spark = session("local[1]")
 print(spark.range(10).count(), spark._jvm.System.getProperty("java.home"))
 spark.stop()
@@ -33,7 +33,7 @@ FIRST_ROWS = """
 import sys
 import pyarrow as pa
 from trailgate.spark import read_trail
-from trailgate.spark.local_session import session
+from trailgate.spark.sessions import session
 
 def batches(_):
     for _ in range(200):

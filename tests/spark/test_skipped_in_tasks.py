@@ -14,8 +14,8 @@ from trailgate.jobs.capture.loading import load_capture
 from trailgate.live.files.journal_reader import JournalIndex
 from trailgate.live.files.journal_writer import Journal
 from trailgate.live.jobs.journal_stream import operations_of
-from trailgate.spark.message_frames import operations_of_rows
-from trailgate.spark.messages import read_owned_changes
+from trailgate.spark.message_files import read_owned_changes
+from trailgate.spark.message_frames import parse_rows_of_partition
 from trailgate.storage.reading.message_files import find_messages, plan_ranges
 
 
@@ -26,7 +26,7 @@ def test_rows_of_a_frame_are_counted_over_the_batches_of_a_partition(
         pa.RecordBatch.from_pydict({"body": bodies}) for bodies in ([FLAT, "[]"], ["[]", ""])
     ]
 
-    found = list(operations_of_rows(FORMS["JSON"].capture(), iter(batches), 7))
+    found = list(parse_rows_of_partition(FORMS["JSON"].capture(), iter(batches), 7))
 
     assert sum(batch.rows for batch in found) == 1
     assert caplog.messages == [

@@ -15,8 +15,8 @@ from laws import one_of
 from store_servers.bucket import KINDS, Bucket
 from stored_place import KilledError, killed_after, requests
 from trailgate.cli.main import run
+from trailgate.mainframe.jobs.copybook_options import CopybookOptions
 from trailgate.mainframe.jobs.parquet import prepare_parquet
-from trailgate.mainframe.jobs.reading import CopybookOptions
 from trailgate.mainframe.spark.jobs import run_parquet
 from trailgate.spark import capture_runner, register
 from trailgate.storage.files.addresses import locate

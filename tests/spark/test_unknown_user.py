@@ -18,7 +18,7 @@ UID: Final = "45678"
 SOURCES: Final = Path(trailgate.__file__).parents[1]
 PATCH: Final = SOURCES / "trailgate/spark/unix_system/com/sun/security/auth/module"
 SCRIPT: Final = """\
-from trailgate.spark.local_session import session
+from trailgate.spark.sessions import session
 spark = session("local[1]")
 rows = spark.range(3).mapInArrow(lambda batches: batches, "id bigint")  # by Python workers
 print(rows.count(), spark.sql("SELECT current_user()").collect()[0][0])

@@ -26,7 +26,7 @@ from trailgate.spark import (
     register,
     verify_records,
 )
-from trailgate.spark.local_session import session, spark_java_home
+from trailgate.spark.sessions import session, spark_java_home
 
 
 def on_cluster() -> SparkSession:

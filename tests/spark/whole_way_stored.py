@@ -21,7 +21,7 @@ import trailgate
 from spark.whole_way import over_connect
 from trailgate.cli.main import run
 from trailgate.spark import capture_runner, read_messages, register
-from trailgate.spark.local_session import session
+from trailgate.spark.sessions import session
 
 LOGIN: dict[str, str] = json.loads(os.environ.pop("S3_LOGIN"))
 

@@ -27,8 +27,9 @@ from trailgate.formats.fixed_width.options import FixedWidthOptions
 from trailgate.formats.fixed_width.reader import FixedWidthFormat
 from trailgate.messages.messages import MessageBatch
 from trailgate.messages.metadata import MetadataValues
+from trailgate.messages.metadata_options import MetadataOptions
 from trailgate.messages.parser import MessageParser
-from trailgate.messages.properties import MetadataOptions, ValueSource
+from trailgate.messages.property_reader import ValueSource
 from trailgate.messages.property_rows import SourceKind
 from trailgate.messages.records import BadMessagesError, MessageRecords
 

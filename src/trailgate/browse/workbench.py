@@ -29,7 +29,7 @@ from trailgate.capture.formats import find_parser_type, parser_type_of
 from trailgate.cobol.copybook.layouts import CobolDialect, CopybookLayout
 from trailgate.definitions.defgen import read_sourcedefs
 from trailgate.errors import DefinitionError, OptionError, StorageError, TrailgateError, Where
-from trailgate.expressions.selection import CaptureRules
+from trailgate.expressions.capture_rules import CaptureRules
 from trailgate.formats.xml.options import XmlOptions
 from trailgate.jobs.proposals import propose
 from trailgate.messages.messages import MessageBatch, messages_from

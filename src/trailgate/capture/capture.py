@@ -33,9 +33,10 @@ from trailgate.columnar.gather import take_text
 from trailgate.columnar.numbers import append_ten_digits
 from trailgate.columnar.rows import BadRowIsolation, distinct_numbers, first_of_each
 from trailgate.errors import OptionError, TrailgateError
-from trailgate.expressions.selection import CaptureRules, TableSelections
-from trailgate.messages.by_id import CapturedOperations, chain_by_id, select_captured
+from trailgate.expressions.capture_rules import CaptureRules, TableSelections
+from trailgate.messages.by_id import chain_by_id
 from trailgate.messages.by_indicators import chain_by_indicators
+from trailgate.messages.captured_operations import CapturedOperations, select_captured
 from trailgate.messages.error_columns import ErrorColumns
 from trailgate.messages.images import image_notes, shape_images, with_operation_types
 from trailgate.messages.messages import (
@@ -44,6 +45,7 @@ from trailgate.messages.messages import (
     MessageCutter,
     WaitingFormat,
 )
+from trailgate.messages.metadata_options import MetadataOptions
 from trailgate.messages.parser import MessageParser
 from trailgate.messages.problems import (
     NO_PROBLEMS,
@@ -53,7 +55,6 @@ from trailgate.messages.problems import (
     Problem,
     Problems,
 )
-from trailgate.messages.properties import MetadataOptions
 from trailgate.messages.raw_operations import RawOperations, ordered_length
 from trailgate.messages.records import BadMessagesError
 from trailgate.messages.segments import unended_problem

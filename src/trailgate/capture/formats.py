@@ -15,8 +15,10 @@ from typing import Any, Final, NamedTuple
 from trailgate.errors import OptionError, did_you_mean
 from trailgate.messages.inference import TableInference
 from trailgate.messages.messages import MessageCutter
+from trailgate.messages.metadata_options import MetadataOptions
 from trailgate.messages.parser import MessageFormat
-from trailgate.messages.properties import DefinitionFiles, MetadataOptions, Properties
+from trailgate.messages.properties import Properties
+from trailgate.messages.property_reader import DefinitionFiles
 from trailgate.messages.publishing import MessageWriter, PublishOptions
 from trailgate.model.tables import Definitions
 from trailgate.options import FieldOption, Options, field_options

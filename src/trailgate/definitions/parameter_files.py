@@ -1,5 +1,8 @@
 """Split GoldenGate parameter files into statements, and statements into clauses.
 
+``handle_statements`` calls a handler for each statement of an Extract or Replicat file. The values of
+a statement that both have, SETENV and table patterns, are parsed here.
+
 The lines come from ``parameter_macros``: comments are removed, OBEY and INCLUDE are replaced by the
 lines of their files, and macros are expanded. For example, ``MAP a.t, TARGET b.t;`` is one
 statement with the keyword MAP.
@@ -8,12 +11,13 @@ statement with the keyword MAP.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 from trailgate.definitions.parameter_macros import ParameterLine, ReadFile, expand_macros
 from trailgate.errors import OptionError, Where
+from trailgate.model.table_names import NAME_PART
 
 ENDED_BY_SEMICOLON: Final = frozenset({"TABLE", "MAP", "SEQUENCE"})
 _QUOTED: Final = r""""[^"]*"|'[^']*'"""
@@ -24,6 +28,13 @@ _COMMA: Final = re.compile(rf"{_QUOTED}|([(),])")
 # The first word of a statement's rest, in quotes or not, and everything after it: HR."My Table", TARGET ...
 _FIRST: Final = re.compile(r"((?:\"(?:[^\"]|\"\")*\"|'[^']*'|[^\s,;\"'])+)[\s,;]*(.*)", re.DOTALL)
 _CLAUSE: Final = re.compile(r"[\s,]*(\w+)\s*")
+
+
+# The variable and value of SETENV (NLS_LANG = "AMERICAN_AMERICA.AL32UTF8"), for example.
+_SETENV: Final = re.compile(r"\(\s*(\w+)\s*=\s*(.*?)\s*\)", re.DOTALL)
+
+
+Draft = TypeVar("Draft")
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,3 +205,39 @@ def _closing(text: str, at: int) -> int | None:
             if not depth:
                 return match.start()
     return None
+
+
+def read_table_pattern(statement: ParameterStatement) -> tuple[str, str]:
+    """Parse the table pattern at the start of a statement TABLE or MAP of a parameter file. Also returns the text after it."""
+    pattern, rest = statement.first_word("a table name")
+    parts = NAME_PART.findall(pattern)
+    if ".".join(parts) != pattern or (len(parts) < 2 and pattern != "*"):
+        raise statement.error(f"expected SCHEMA.TABLE after {statement.keyword}, found {pattern}")
+    return pattern, rest
+
+
+def read_environment_variable(statement: ParameterStatement) -> tuple[str, str]:
+    """Parse SETENV of a parameter file. Returns the name and value of the variable."""
+    match = _SETENV.search(statement.rest)
+    if match is None:
+        raise statement.error("expected (NAME = value) after SETENV")
+    return match[1], unquote(match[2])
+
+
+def handle_statements(
+    text: str,
+    read: ReadFile | None,
+    draft: Draft,
+    handlers: Mapping[str, Callable[[Draft, ParameterStatement], None]],
+    otherwise: Callable[[Draft, ParameterStatement], None],
+) -> None:
+    """Split a parameter file into statements, and call the handler of each one's keyword.
+
+    ``otherwise`` is called if a keyword has no handler. ``read`` returns the text of an included
+    file. Handlers store the parameters in ``draft``. Raises OptionError with the line.
+    """
+    for statement in read_statements(text, read):
+        try:
+            handlers.get(statement.keyword, otherwise)(draft, statement)
+        except OptionError as error:
+            raise statement.place(error) from None

@@ -240,8 +240,8 @@ _PAIRS: Final[Mapping[frozenset[ExpressionValueType], Callable[[Value, Value], P
 )
 
 
-def key_text(value: Value) -> Data:
-    """Return text for the hash of @RANGE. Equal values of a column have equal texts."""
+def text_for_comparison(value: Value) -> Data:
+    """Convert the values of a column to texts that are equal if the values compare as equal. @RANGE hashes them."""
     if value.kind is ExpressionValueType.NUMBER and pa.types.is_string(value.data.type):
         value = replace(value, data=_wide(value))
         return pc.cast(value.data, pa.string())

@@ -64,10 +64,10 @@ class RowSelection(NamedTuple):
     undecided: Mask
 
 
-def select_rows(
+def evaluate_condition(
     condition: Expression, block: ChangeBlock, environment: GetenvValues = NOTHING
 ) -> RowSelection:
-    """Return the rows of a block for which a condition is true.
+    """Evaluate a condition over a block, and return the rows for which it is true.
 
     Raises OptionError with a caret if the condition does not fit the table, and DecodeError if a
     number is too long to compare.

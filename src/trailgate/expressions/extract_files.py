@@ -19,11 +19,21 @@ from typing import Any, Final, NamedTuple
 from trailgate.definitions.parameter_files import (
     ParameterStatement,
     StatementClause,
+    handle_statements,
+    read_environment_variable,
+    read_table_pattern,
     split_list,
     unquote,
 )
 from trailgate.definitions.parameter_macros import ReadFile
 from trailgate.errors import OptionError, Where, did_you_mean, nearest_name
+from trailgate.expressions.capture_rules import (
+    ALL,
+    CaptureRules,
+    SelectCondition,
+    TableRule,
+    UserToken,
+)
 from trailgate.expressions.extract_parameters import (
     NOTED,
     REASONS,
@@ -31,18 +41,17 @@ from trailgate.expressions.extract_parameters import (
     TABLE_NOTED,
     TRANSACTION_LOG,
 )
-from trailgate.expressions.foreign_parameters import OF_REPLICAT, foreign_reason
-from trailgate.expressions.parameter_remarks import (
+from trailgate.expressions.parser import parse_condition, parse_value
+from trailgate.expressions.unsupported_parameters import (
+    OF_REPLICAT,
     UNKNOWN_OPTION,
     ParameterRemark,
     ParameterRemarks,
-    obey_statements,
-    refusal_error,
+    foreign_reason,
+    unsupported_parameters_error,
 )
-from trailgate.expressions.parser import parse_condition, parse_value
-from trailgate.expressions.selection import ALL, CaptureRules, SelectCondition, TableRule, UserToken
 from trailgate.expressions.values import GetenvValues
-from trailgate.model.table_names import NAME_PART, split_table_name
+from trailgate.model.table_names import add_catalog, split_table_name
 
 # The word in GETINSERTS and the like, and the letter of the operation.
 OPERATIONS: Final = {"INSERT": "I", "UPDATE": "U", "DELETE": "D", "TRUNCATE": "T"}
@@ -58,8 +67,6 @@ MEGABYTE: Final = 1_000_000
 
 # PARAMS (dirprm/jms.properties), with or without the parentheses
 _PARAMS: Final = re.compile(r"PARAMS\b\s*(\(?)(.*)", re.IGNORECASE | re.DOTALL)
-# The variable and value of SETENV (NLS_LANG = "AMERICAN_AMERICA.AL32UTF8"), for example.
-_SETENV: Final = re.compile(r"\(\s*(\w+)\s*=\s*(.*?)\s*\)", re.DOTALL)
 
 # Parameters that show what an Extract without VAM does.
 _OTHER_EXTRACTS: Final = {
@@ -82,8 +89,8 @@ OF_LINES: Final = frozenset({"OBEY", "INCLUDE", "MACRO", "MACROCHAR"})
 def _table(draft: _Draft, statement: ParameterStatement) -> None:
     """Parse a TABLE statement of an Extract file with its options."""
     # TABLE HR.EMP*, COLS (ID, NAME), FILTER (ON UPDATE, SALARY > 100), TOKENS (T = "x");
-    pattern, rest = table_pattern(statement)
-    pattern = with_catalog(draft.catalog, pattern)
+    pattern, rest = read_table_pattern(statement)
+    pattern = add_catalog(draft.catalog, pattern)
     ignored = "".join(one for one in OPERATIONS.values() if one in draft.not_taken)
     rule = TableRule(pattern, ignored, line=statement.line, source=statement.source)
     for clause in statement.clauses(rest):
@@ -115,16 +122,10 @@ def _not_obeyed_in_table(
     draft.refuse(statement, clause.text, reason)
 
 
-def with_catalog(catalog: str, pattern: str) -> str:
-    """Add the catalog of SOURCECATALOG to a table pattern without a catalog."""
-    has_catalog = len(split_table_name(pattern)) != 2
-    return pattern if has_catalog or not catalog else f"{catalog}.{pattern}"
-
-
 def column_names(
     member: str,
 ) -> Callable[[TableRule, StatementClause, ParameterStatement], TableRule]:
-    """Return a function that parses the column names of a TABLE option such as KEYCOLS.
+    """Return a function that parses the column names of an option of TABLE or MAP such as KEYCOLS.
 
     It stores them in the field ``member`` of the TableRule.
     """
@@ -145,7 +146,7 @@ def column_names(
 def read_condition(
     rule: TableRule, clause: StatementClause, statement: ParameterStatement
 ) -> TableRule:
-    """Add a FILTER or WHERE of a TABLE statement to its rule. FILTER can be limited to some operations."""
+    """Parse a FILTER or WHERE of a TABLE or MAP statement, and add it to the statement's rule. FILTER can be limited to some operations."""
     # FILTER (ON UPDATE, IGNORE DELETE, SALARY > 100), WHERE (NAME = "A")
     limits, words = "", list(split_list(clause.argument or ""))
     ignored = ""
@@ -305,10 +306,12 @@ def parse_extract(
     """
     draft = _Draft()
     try:
-        obey_statements(text, read, draft, _HANDLERS, _not_obeyed)
+        handle_statements(text, read, draft, _HANDLERS, _not_obeyed)
         _check(draft)
         if draft.refused and not ignore_unsupported:
-            raise refusal_error(draft.refused, "It would change what is captured", "capture")
+            raise unsupported_parameters_error(
+                draft.refused, "It would change what is captured", "capture"
+            )
     except OptionError as error:
         raise error.with_place(source=source or None) from None
     return replace(draft.parameters, unused=tuple(draft.unused), ignored=tuple(draft.refused))
@@ -403,8 +406,8 @@ def _trail(draft: _Draft, statement: ParameterStatement) -> None:
 
 
 def _tableexclude(draft: _Draft, statement: ParameterStatement) -> None:
-    pattern, rest = table_pattern(statement)
-    draft.add("excluded", with_catalog(draft.catalog, pattern))
+    pattern, rest = read_table_pattern(statement)
+    draft.add("excluded", add_catalog(draft.catalog, pattern))
     draft.refuse(statement, rest)
 
 
@@ -429,15 +432,6 @@ def _sourcecatalog(draft: _Draft, statement: ParameterStatement) -> None:
 
 def _obeyed_already(_: _Draft, __: ParameterStatement) -> None:
     """Do nothing: the parameter was already handled while the file was split into statements."""
-
-
-def table_pattern(statement: ParameterStatement) -> tuple[str, str]:
-    """Parse the table pattern at the start of a TABLE or MAP statement. Also returns the text after it."""
-    pattern, rest = statement.first_word("a table name")
-    parts = NAME_PART.findall(pattern)
-    if ".".join(parts) != pattern or (len(parts) < 2 and pattern != "*"):
-        raise statement.error(f"expected SCHEMA.TABLE after {statement.keyword}, found {pattern}")
-    return pattern, rest
 
 
 def _operations(letter: str, *, taken: bool) -> Callable[[_Draft, ParameterStatement], None]:
@@ -521,16 +515,8 @@ def _log_options(text: str) -> Iterator[tuple[str, list[str]]]:
         yield words[begin], words[begin + 1 : end]
 
 
-def read_variable(statement: ParameterStatement) -> tuple[str, str]:
-    """Parse SETENV of a parameter file. Returns the name and value of the variable."""
-    match = _SETENV.search(statement.rest)
-    if match is None:
-        raise statement.error("expected (NAME = value) after SETENV")
-    return match[1], unquote(match[2])
-
-
 def _setenv(draft: _Draft, statement: ParameterStatement) -> None:
-    draft.add("environment", read_variable(statement))
+    draft.add("environment", read_environment_variable(statement))
     draft.note(statement, statement.text, "only @GETENV ('OSVARIABLE', ...) reads it")
 
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from trailgate.expressions.foreign_parameters import expand_reasons
+from trailgate.expressions.unsupported_parameters import expand_reasons
 
 _NO_DATABASE: Final = "no database is read"
 _NO_TRAIL: Final = "no trail is read"

@@ -19,9 +19,8 @@ from trailgate.arrays import Mask
 from trailgate.columnar.kernels.strings import hash_strings
 from trailgate.columnar.strings import text_view
 from trailgate.errors import count_noun
-from trailgate.expressions.comparing import compare_values, key_text
+from trailgate.expressions.comparing import compare_values, text_for_comparison
 from trailgate.expressions.environment_items import check_environment, environment_value
-from trailgate.expressions.foreign_parameters import expand_reasons
 from trailgate.expressions.syntax import (
     CONDITIONS,
     ColumnName,
@@ -32,6 +31,7 @@ from trailgate.expressions.syntax import (
     TextLiteral,
     expression_error,
 )
+from trailgate.expressions.unsupported_parameters import expand_reasons
 from trailgate.expressions.values import (
     EvaluationScope,
     ExpressionValueType,
@@ -262,7 +262,7 @@ def _range(scope: EvaluationScope, call: FunctionCall) -> Value:
     )
     values = [scope.value(node) for node in nodes]
     rows = len(scope.block)
-    parts = [_column(pc.fill_null(key_text(value), NULL_KEY), rows) for value in values]
+    parts = [_column(pc.fill_null(text_for_comparison(value), NULL_KEY), rows) for value in values]
     joined = pc.binary_join_element_wise(*parts, SEPARATOR)
     # The hash only depends on the text, so a row is always in the same range.
     offsets, data = text_view(joined)

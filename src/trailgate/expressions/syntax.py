@@ -235,7 +235,7 @@ def expression_error(problem: str, text: str, at: int, hint: str = "") -> Option
 
 
 def double_quotes_hint(text: str, at: int) -> str:
-    """Return a hint if the name at the offset ``at`` of an expression is in double quotes, else "".
+    """Return a hint on the syntax of quotes if the name at the offset ``at`` of an expression is in double quotes, else "".
 
     Before GoldenGate 12.1 they enclosed literals.
     """

@@ -12,20 +12,20 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from trailgate.cobol.copybook.layouts import CopybookLayout
+from trailgate.cobol.copybook.segment_layouts import (
+    SegmentLength,
+    find_layout_or_segment,
+    layout_or_segment_to_write,
+)
 from trailgate.cobol.records.framing import FrameKind, Framing
 from trailgate.cobol.records.kind_rules import RecordKinds
-from trailgate.cobol.records.record_lengths import (
+from trailgate.cobol.records.length_rules import (
     RecordLengths,
     layout_lengths,
     lengths_by_value,
     parse_length_expression,
 )
 from trailgate.cobol.records.record_options import DependingLength
-from trailgate.cobol.records.redefined_segments import (
-    SegmentLength,
-    find_layout,
-    find_layout_to_write,
-)
 from trailgate.cobol.values.codec import ValueOptions
 from trailgate.errors import OptionError
 from trailgate.options import Options
@@ -74,7 +74,7 @@ def _length(options: Mapping[str, Any], layouts: Sequence[CopybookLayout]) -> in
         return length
     kinds: RecordKinds | None = options["kinds"]
     names = [options["record"]] if kinds is None else kinds.records
-    sizes = {name: find_layout(layouts, name).size for name in names}
+    sizes = {name: find_layout_or_segment(layouts, name).size for name in names}
     if len(set(sizes.values())) > 1 and options["record_format"] is FrameKind.FIXED:
         sizes_shown = ", ".join(f"{name} {size}" for name, size in sizes.items())
         hint = "State recordLength, or a recordFormat in which each record has its own length"
@@ -91,7 +91,9 @@ def skip_named_ends(
     """
     changed = dict(options)
     ends = {
-        name: find_layout(layouts, options[name]) for name in _ENDS if options[name] is not None
+        name: find_layout_or_segment(layouts, options[name])
+        for name in _ENDS
+        if options[name] is not None
     }
     for name, layout in ends.items():
         records, size = _ENDS[name]
@@ -126,7 +128,7 @@ def _lengths(
     names = [options["record"]] if kinds is None else kinds.records
     # A segment ends after its own last item, if nothing follows it in its record.
     is_own = options["segment_length"] is SegmentLength.OWN
-    named = find_layout_to_write if is_layout and is_own else find_layout
+    named = layout_or_segment_to_write if is_layout and is_own else find_layout_or_segment
     layouts_used = [named(layouts, name) for name in names]
     if is_layout:
         if options["depending"] is DependingLength.MOST:

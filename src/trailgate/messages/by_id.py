@@ -9,8 +9,8 @@ A message that cannot be read may belong to the transaction before it or to the 
 ids cannot be read either, the message and both transactions form one unit and are rejected
 together.
 
-`select_captured` removes the operations that are not captured, and recomputes the indicators of the
-others (decision 0020).
+`captured_operations` then removes the operations that are not captured, and recomputes the
+transaction_indicators of the others (decision 0020).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from trailgate.arrays import Longs, Mask, Octets
+from trailgate.arrays import Longs, Mask
 from trailgate.columnar.strings import mask_differing_rows
 from trailgate.errors import TransactionError
 from trailgate.messages.by_indicators import begin_rows, first_values
@@ -42,13 +42,9 @@ from trailgate.messages.problems import (
 from trailgate.messages.raw_operations import RawOperations, check_lengths, kept_operations
 from trailgate.messages.segments import check_segments, missing_end_error
 from trailgate.messages.units import ChainedTransactions, TransactionState, find_units
-from trailgate.model.changes import ChangeBlock
-from trailgate.model.kernels import BEGINS
 from trailgate.model.transactions import (
     find_begin_rows,
-    indicator_marks,
     mask_ends,
-    repair_indicators,
     transaction_indicators,
 )
 
@@ -315,75 +311,3 @@ def _insert_ids(ids: pa.Array, at: Longs, others: pa.StringArray) -> pa.Array:
     # Example: B C with X before C: the indexes 0 1 become 0 2 1, which take B X C from B C X.
     places = np.insert(np.arange(len(ids)), at, len(ids) + np.arange(len(others)))
     return pa.concat_arrays([ids, others]).take(pa.array(places))
-
-
-@dataclass(frozen=True, slots=True)
-class CapturedOperations:
-    """The operations of a batch that are captured: a mask, and the repaired indicators of all.
-
-    The last operation may be held back until it is known whether its transaction has another one.
-    `released` is the operation that the previous batch held back; it precedes all others.
-    `held_row` is the row of the operation that this batch holds back (-1: none). The mask
-    `captured` does not select it, and the caller (`Capture`) stores it in the state after the
-    batch. `tx_ind` has an indicator for each operation.
-    """
-
-    captured: Mask
-    tx_ind: Octets
-    state: TransactionState
-    released: ChangeBlock | None = None
-    held_row: int = -1
-
-
-def select_captured(
-    raw: RawOperations, done: ChainedTransactions, state: TransactionState, *, hold: bool
-) -> CapturedOperations:
-    """Select the operations of a batch that are captured, and repair their transaction indicators.
-
-    An operation is captured if it is in a block, its message has no error, and its user or
-    transaction is not excluded. With `hold`, the last operation of a transaction that stays open is
-    held back.
-    """
-    captured = np.zeros(len(raw.message), bool)
-    for block in raw.blocks:
-        captured[block.order] = True
-    # Nothing is excluded or held back: the usual case.
-    if not hold and raw.excluded is None and captured.all():
-        return CapturedOperations(done.kept, done.tx_ind, done.state)
-    marks = indicator_marks(done.tx_ind)
-    opens = marks & BEGINS != 0
-    captured &= done.kept & ~_excluded_rows(raw, opens, state)
-    rest = repair_indicators(marks, captured, state.held, ended_before=done.ended_before)
-    stays = done.state.tx_id is not None and not done.state.broken
-    # An operation stays held only if no row of this batch begins or ends a transaction: then its own
-    # transaction is still open.
-    held = rest.held if stays and not marks.any() else None
-    after = replace(done.state, held=held, excluded=_excluded_after(raw, opens, state))
-    row = rest.last if hold and stays else -1
-    if row >= 0:
-        captured[row] = False
-    return CapturedOperations(captured, rest.tx_ind, after, rest.released, row)
-
-
-def _excluded_rows(raw: RawOperations, opens: Mask, state: TransactionState) -> Mask:
-    """Return a mask of the operations of excluded users and transactions.
-
-    If an operation has no user or transaction name, the name in the first operation of its
-    transaction applies.
-    """
-    count = len(raw.message)
-    if raw.excluded is None:
-        return np.zeros(count, bool)
-    begin = find_begin_rows(opens)
-    # `begin` is -1 in the transaction open from before, whose exclusion is in the state.
-    of_transaction = np.where(begin >= 0, raw.excluded[begin] == 1, state.excluded)
-    excluded: Mask = (raw.excluded == 1) | ((raw.excluded < 0) & of_transaction)
-    return excluded
-
-
-def _excluded_after(raw: RawOperations, opens: Mask, state: TransactionState) -> bool:
-    """Return whether the transaction that is open after the batch is excluded."""
-    begun = np.flatnonzero(opens)
-    if raw.excluded is None or not len(begun):
-        return state.excluded
-    return bool(raw.excluded[begun[-1]] == 1)

@@ -80,7 +80,7 @@ def chain_by_indicators(
 
 
 def begin_rows(opens: Mask) -> Longs | None:
-    """Return for each operation the row of its transaction's first operation.
+    """Return for each operation of a batch the row of its transaction's first operation, by its begin indicator.
 
     The row is -1 if the transaction began in an earlier batch. `opens` marks the operations that
     begin a transaction. Returns None if all of them do.

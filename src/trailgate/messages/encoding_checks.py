@@ -16,11 +16,11 @@ import pyarrow as pa
 from trailgate.arrays import octets
 from trailgate.columnar.gather import gather
 from trailgate.errors import DecodeError, TrailgateError, Where
-from trailgate.messages import kernels
 from trailgate.messages.error_columns import ErrorColumns
 from trailgate.messages.messages import MessageBatch
 from trailgate.messages.problems import MessageErrors
 from trailgate.messages.records import BadMessagesError
+from trailgate.messages.utf8_kernels import find_not_utf8
 
 _HINT = "Convert the messages to UTF-8 before capture"
 _MARK_HINT = "Convert the messages to UTF-8 before capture: iconv -f {mark} -t UTF-8"
@@ -92,7 +92,7 @@ def is_utf8(text: pa.Buffer | bytes) -> bool:
 def _utf8_errors(messages: MessageBatch, hint: str) -> MessageErrors:
     data, starts, ends = octets(messages.data), messages.starts, messages.ends
     places, stops = np.empty(len(messages), np.int64), np.empty(len(messages), np.int64)
-    kernels.find_not_utf8(data, starts, ends, places, stops)
+    find_not_utf8(data, starts, ends, places, stops)
     bad = np.flatnonzero(places >= 0)
     begins, at = starts[bad], places[bad]
     raw = gather(data, np.maximum(begins, at - 8), np.minimum(ends[bad], stops[bad] + 8))

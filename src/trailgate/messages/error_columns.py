@@ -26,7 +26,8 @@ from trailgate.columnar.gather import gather
 from trailgate.columnar.strings import text_view
 from trailgate.columnar.templates import PieceForm, RowPiece, templates_to_strings
 from trailgate.errors import NUMBERED, SHOWN, DecodeError, TrailgateError, Where, mask_logins
-from trailgate.messages import kernels
+from trailgate.messages import error_columns_kernels as kernels
+from trailgate.messages.utf8_kernels import find_not_utf8
 
 _TEXTS: Final = ("kind", "problem", "hint", "source", "table", "field", "text")
 _TYPES: Final[Mapping[str, pa.DataType]] = {
@@ -503,7 +504,7 @@ def _not_decoded(data: Octets, offsets: Longs, perhaps: Mask) -> Mask:
     if len(rows):
         begins, ends = offsets[rows], offsets[rows + 1]
         at, stop = np.empty(len(rows), np.int64), np.empty(len(rows), np.int64)
-        kernels.find_not_utf8(data, begins, np.minimum(ends, begins + _DECODED), at, stop)
+        find_not_utf8(data, begins, np.minimum(ends, begins + _DECODED), at, stop)
         hidden[rows] = (at >= 0) & (at - begins < np.minimum(SHOWN, ends - begins))
     return hidden
 

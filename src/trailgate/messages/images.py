@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 from trailgate.arrays import Mask
 from trailgate.columnar.rows import nullify_rows
 from trailgate.columnar.strings import mask_differing_rows
-from trailgate.expressions.selection import CaptureRules
+from trailgate.expressions.capture_rules import CaptureRules
 from trailgate.messages.records import MessageRecordGroup, R, RowErrors
 from trailgate.model.changes import (
     ABSENT,

@@ -85,7 +85,7 @@ def last_message(boundaries: MessageBoundaries, opens: Mask, began: int) -> Last
 
 
 def is_redelivered_start(content: str, before: LastMessage, after: LastMessage) -> bool:
-    """Return whether the second of two adjacent messages is the redelivered start of their transaction.
+    """Compare the numbers of two adjacent messages, and return whether the second is the redelivered start of their transaction.
 
     Both messages contain operations of the same transaction, which began with the message
     `before.began`. Example: 5, then 1 is a restart if the transaction began with message 1. With

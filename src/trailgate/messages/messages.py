@@ -1,7 +1,7 @@
 """A batch of messages: all bodies in one buffer, headers as an Arrow map, positions as arrays.
 
 Files, brokers and Spark produce `MessageBatch`es, and every parser reads them. Received messages
-first have the Arrow schema `RECEIVED`; `as_messages` converts them. `messages_from` builds a batch
+first have the Arrow schema `RECEIVED`; `batch_of_received` converts them. `messages_from` builds a batch
 from a list of bodies.
 
 Two protocols are for formats with special needs. A `WaitingFormat` holds messages back until later
@@ -332,13 +332,13 @@ def _header(headers: Mapping[str, str], name: str) -> str | None:
     return next((v for k, v in headers.items() if k.casefold() == folded), None)
 
 
-def as_messages(
+def batch_of_received(
     received: pa.RecordBatch,
     place: tuple[int | Longs, Longs],
     source: str,
     headers: HeaderColumns | None = None,
 ) -> tuple[MessageBatch, tuple[Problem, ...]]:
-    """Convert messages received from a broker to a batch.
+    """Convert received messages, an Arrow batch from a broker or a journal, to a `MessageBatch`.
 
     Also returns the problems of messages without a readable body. `received` has the Arrow schema
     `RECEIVED`. `place` is the source number (one for all messages, or one each) and the offset of

@@ -30,8 +30,9 @@ from trailgate.errors import DecodeError, TransactionError
 from trailgate.messages.bad_values import errors_by_row
 from trailgate.messages.error_columns import ErrorColumns
 from trailgate.messages.messages import MessageBatch
+from trailgate.messages.metadata_options import TIME, MetadataOptions
 from trailgate.messages.problems import Problem
-from trailgate.messages.properties import TIME, MetadataOptions, ValueSource
+from trailgate.messages.property_reader import ValueSource
 from trailgate.messages.property_rows import SourceKind
 from trailgate.messages.records import MessageRecords
 from trailgate.model.table_names import join_table_name
@@ -112,7 +113,7 @@ MESSAGE_ID_HEADERS: Final[Mapping[str, MessageIdHeader]] = MappingProxyType(
 
 
 def message_id_header(name: str | None) -> MessageIdHeader:
-    """Return what a value of `jms.id` selects: a keyword's header, or the header with this name.
+    """Return which header the message ids are read from: that of a keyword of `jms.id`, or the one with its name.
 
     None selects JMSMessageID.
     """
@@ -121,7 +122,7 @@ def message_id_header(name: str | None) -> MessageIdHeader:
 
 
 def message_ids(messages: MessageBatch, name: str | None) -> pa.Array:
-    """Return the id of each message, or null if the message does not have the header.
+    """Read the id of each message of a batch from the header of `jms.id`, or null if the message does not have it.
 
     `name` is the value of `jms.id`, but not `time`.
     """

@@ -25,7 +25,7 @@ import pyarrow as pa
 from trailgate.arrays import Longs, Mask, Octets, byte_table
 from trailgate.columnar.rows import group_rows
 from trailgate.errors import DefinitionError, TrailgateError
-from trailgate.expressions.selection import (
+from trailgate.expressions.capture_rules import (
     MISSING_HINT,
     CaptureRules,
     TableSelections,
@@ -35,8 +35,9 @@ from trailgate.messages.error_columns import ErrorColumns
 from trailgate.messages.images import check_keys, with_operation_types
 from trailgate.messages.messages import MessageBatch
 from trailgate.messages.metadata import MetadataValues
+from trailgate.messages.metadata_options import MetadataOptions
 from trailgate.messages.problems import BadMessageIds, MessageErrors
-from trailgate.messages.properties import MetadataOptions, ValueSource
+from trailgate.messages.property_reader import ValueSource
 from trailgate.messages.property_rows import SourceKind
 from trailgate.messages.raw_operations import RawOperations
 from trailgate.messages.records import BadMessagesError, MessageRecordGroup, MessageRecords

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from trailgate.arrays import Longs, Mask, Octets
 from trailgate.errors import EncodeError, OptionError, Where
-from trailgate.messages import kernels
+from trailgate.messages.publishing_kernels import cut_records
 from trailgate.model.changes import ChangeBatch
 from trailgate.options import COUNT, FieldOption, field_options
 
@@ -60,8 +60,8 @@ class PublishOptions:
             raise OptionError(problem, hint="0 is the commit time")
 
 
-def bodies_of(data: Octets, bounds: Longs) -> pa.LargeBinaryArray:
-    """Return the message bodies `data[bounds[i]:bounds[i + 1]]` as an Arrow array, without copying."""
+def bodies_as_array(data: Octets, bounds: Longs) -> pa.LargeBinaryArray:
+    """Return the bodies of messages to publish, `data[bounds[i]:bounds[i + 1]]`, as an Arrow array, without copying."""
     offsets = pa.py_buffer(np.ascontiguousarray(bounds, np.int64))
     return pa.LargeBinaryArray.from_buffers(
         pa.large_binary(), len(bounds) - 1, [None, offsets, pa.py_buffer(data)]
@@ -148,7 +148,7 @@ def cut_messages(
     Raises EncodeError, with the row in `where.record`, if a single record is longer than the limit.
     """
     first, segment = np.empty((2, len(sizes)), np.int64)
-    count = kernels.cut_records(
+    count = cut_records(
         np.ascontiguousarray(sizes, np.int64),
         np.ascontiguousarray(begins, np.bool_),
         options.content == ROW,

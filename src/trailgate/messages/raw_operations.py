@@ -113,7 +113,7 @@ def _are_generated(parts: Sequence[bool | Mask]) -> bool | Mask:
 
 
 def kept_operations(raw: RawOperations, bad: ProblemCollector) -> Mask:
-    """Return a mask of the operations of a batch whose messages have no problem in `bad`."""
+    """Return a mask of the raw operations of a batch whose messages have no problem in `bad`."""
     if not bad:
         return np.ones(len(raw.message), bool)
     return ~np.isin(raw.message, bad.messages)
@@ -126,7 +126,7 @@ def check_lengths(
     *,
     operation_ids: bool = False,
 ) -> int | None:
-    """Add a problem to every message with a sequence id that is not `length` characters long.
+    """Add a problem to the message of every raw operation with a sequence id that is not `length` characters long.
 
     Ids are compared as text, which is correct only if they all have the same length. If `length` is
     None, the length of the first id is required. Returns the required length, or None if there are
@@ -155,7 +155,7 @@ def check_lengths(
 
 
 def ordered_lengths(ids: pa.Array) -> pa.Array:
-    """Return the length of the ordered part of each sequence id: the characters before the first point.
+    """Return the length of the ordered part of each raw operation's sequence id: the characters before the first point.
 
     The rest, after the point, is the transaction's own id, whose length may vary.
     """
@@ -164,7 +164,7 @@ def ordered_lengths(ids: pa.Array) -> pa.Array:
 
 
 def ordered_length(own: str, *, by_id: bool) -> int:
-    """Return the length of the part of a sequence id that is compared.
+    """Return the length of the part of a raw operation's sequence id that is compared.
 
     With `by_id`, this part ends before the first point; otherwise it is the whole id.
     """

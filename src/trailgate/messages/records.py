@@ -250,8 +250,8 @@ def messages_without_records(message: Longs, count: int) -> Longs:
 RowErrors = Callable[[Longs], ErrorColumns]
 
 
-def one_by_one(error: Callable[[int], TrailgateError]) -> RowErrors:
-    """Wrap a function that creates the error of one row, so that it creates the errors of several rows."""
+def errors_one_by_one(error: Callable[[int], TrailgateError]) -> RowErrors:
+    """Wrap a function that creates the error of one record, so that it creates the errors of several records (`RowErrors`)."""
     return lambda rows: ErrorColumns.of_errors([error(row) for row in rows.tolist()])
 
 

@@ -161,3 +161,9 @@ def _expression(part: str) -> str:
     # try no other, so that a pattern of many wildcards is fast on a long name.
     between = "".join(f"(?>.*?{text})" for text in others[:-1])
     return f"{begin}{between}.*{others[-1]}"
+
+
+def add_catalog(catalog: str, pattern: str) -> str:
+    """Add a catalog, that of SOURCECATALOG, to a table pattern without a catalog."""
+    has_catalog = len(split_table_name(pattern)) != 2
+    return pattern if has_catalog or not catalog else f"{catalog}.{pattern}"

@@ -18,10 +18,11 @@ if TYPE_CHECKING:
     from trailgate.mainframe.spark.frames import decode_copybook, read_records, record_counts
     from trailgate.mainframe.spark.jobs import verify_records
     from trailgate.publish.spark.frames import publish
-    from trailgate.spark.frames import read_messages, read_trail
     from trailgate.spark.jobs import capture_runner
-    from trailgate.spark.local_session import register, session
+    from trailgate.spark.message_files import read_messages
     from trailgate.spark.message_frames import capture
+    from trailgate.spark.sessions import register, session
+    from trailgate.spark.trail import read_trail
 
 __all__ = [
     "apply",
@@ -45,12 +46,12 @@ _MODULES = MappingProxyType(
         "capture_runner": "trailgate.spark.jobs",
         "decode_copybook": "trailgate.mainframe.spark.frames",
         "publish": "trailgate.publish.spark.frames",
-        "read_messages": "trailgate.spark.frames",
+        "read_messages": "trailgate.spark.message_files",
         "read_records": "trailgate.mainframe.spark.frames",
-        "read_trail": "trailgate.spark.frames",
+        "read_trail": "trailgate.spark.trail",
         "record_counts": "trailgate.mainframe.spark.frames",
-        "register": "trailgate.spark.local_session",
-        "session": "trailgate.spark.local_session",
+        "register": "trailgate.spark.sessions",
+        "session": "trailgate.spark.sessions",
         "verify_records": "trailgate.mainframe.spark.jobs",
     }
 )

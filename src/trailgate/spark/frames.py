@@ -1,79 +1,31 @@
-"""Read trails and messages as DataFrames by ``mapInArrow``.
+"""DataFrames of rows that Spark tasks produce by ``mapInArrow``, without a data source.
 
-The rows are the same as those of the Spark formats, but Spark plans one projection less for them;
+``read_trail``, ``read_messages`` and ``read_records`` read one of our formats so (``frame_of``). The
+rows are the same as those of the Spark format, but Spark plans one projection less for them;
 docs/spark.md explains which to choose. Only the DataFrame API is used, so this also works with
 Spark Connect.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Literal
+import pickle
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
 
 import pyarrow as pa
 from pyspark import Accumulator
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
 
 from trailgate.cobol.records.policy_counts import PolicyTally
-from trailgate.options import check_arguments
-from trailgate.spark.options import check_session
+from trailgate.errors import OptionError
+from trailgate.spark.errors import brief_rows
 from trailgate.spark.schemas import cast_batches
-from trailgate.spark.sources import SparkSource, map_parts
-from trailgate.storage.files.addresses import Address
+from trailgate.spark.sessions import check_session
+from trailgate.spark.sources import SparkSource
 from trailgate.storage.files.file_search import Addresses, addresses_of
 
-
-@check_arguments
-def read_trail(  # noqa: PLR0913  one parameter an option
-    spark: SparkSession,
-    path: Addresses,
-    *,
-    table: str | None = None,
-    tables: str | Iterable[str] | None = None,
-    records: Literal["operations", "all"] = "operations",
-    columns: str | Iterable[str] | None = None,
-    definitions: Address | None = None,
-    charset: str | None = None,
-    after: str | None = None,
-    from_position: str | None = None,
-    to_position: str | None = None,
-    from_csn: str | None = None,
-    to_csn: str | None = None,
-    times: Literal["timestamp", "text"] = "timestamp",
-    undo: Literal["show", "exclude"] = "show",
-    open_transactions: Literal["hold", "show"] = "hold",
-    split_bytes: int | None = None,
-    base: Address | None = None,
-) -> DataFrame:
-    """Read a trail as a DataFrame. The options are those of the format ``trail``."""
-    options = {name: value for name, value in locals().items() if name not in ("spark", "path")}
-    from trailgate.spark.trail import TrailSource  # noqa: PLC0415  what is not read is not loaded
-
-    return frame_of(spark, TrailSource, path, options)
-
-
-@check_arguments
-def read_messages(  # noqa: PLR0913  one parameter an option
-    spark: SparkSession,
-    path: Addresses,
-    properties: Address | None = None,
-    *,
-    extract: Address | None = None,
-    table: str | None = None,
-    columns: str | Iterable[str] | None = None,
-    message_per: Literal["file", "line"] = "file",
-    split_bytes: int | None = None,
-    ignore_unsupported: bool = False,
-    base: Address | None = None,
-) -> DataFrame:
-    """Read the operations of message files as a DataFrame.
-
-    The options are those of the format ``message_capture``.
-    """
-    options = {name: value for name, value in locals().items() if name not in ("spark", "path")}
-    from trailgate.spark.messages import MessageCaptureSource  # noqa: PLC0415
-
-    return frame_of(spark, MessageCaptureSource, path, options)
+Part = TypeVar("Part")
 
 
 def frame_of(
@@ -100,4 +52,37 @@ def frame_of(
         found = reader.rows(part) if counts is None else reader.counted_rows(part, counts)
         return cast_batches(found, schema, zone)
 
-    return map_parts(spark, [part.value for part in reader.partitions()], rows, schema)
+    return rows_of_tasks(spark, [part.value for part in reader.partitions()], rows, schema)
+
+
+def rows_of_tasks(
+    spark: SparkSession,
+    parts: Sequence[Part],
+    rows: Callable[[int, Part], Iterable[pa.RecordBatch]],
+    schema: StructType | str,
+) -> DataFrame:
+    """Return a DataFrame of the rows that Spark tasks produce, one task for each part, without a format.
+
+    A task calls ``rows`` with the number of its part and the part. It unpickles only its own part.
+    """
+    packed = [pickle.dumps(part) for part in parts]
+
+    @brief_rows
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                yield from rows(number, pickle.loads(packed[number]))  # noqa: S301  our own parts
+
+    # one partition, and so one task, for each number
+    numbers = spark.range(0, len(parts), 1, max(1, len(parts)))
+    return numbers.mapInArrow(run, schema)
+
+
+def check_frame(frame: Any) -> Any:
+    """Check that an argument is a DataFrame, possibly of Spark Connect, and return it.
+
+    Raises OptionError.
+    """
+    if isinstance(frame, type) or not (hasattr(frame, "mapInArrow") and hasattr(frame, "schema")):
+        raise OptionError(f"frame must be a DataFrame of Spark, not {type(frame).__name__}")
+    return frame

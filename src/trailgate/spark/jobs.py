@@ -9,7 +9,6 @@ from __future__ import annotations
 import gc
 import pickle
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import Final, TypeVar
@@ -21,32 +20,12 @@ from trailgate.jobs.capture.job import publish_capture
 from trailgate.jobs.capture.plan import CaptureJob, CaptureSummary
 from trailgate.jobs.capture.ranges import run_range
 from trailgate.options import check_arguments
-from trailgate.spark.local_session import session
-from trailgate.spark.options import check_session
-from trailgate.spark.sources import map_parts
+from trailgate.spark.frames import rows_of_tasks
+from trailgate.spark.sessions import use_session
 
 Part = TypeVar("Part")
 Report = TypeVar("Report")
 REPORTS: Final = pa.schema([("number", pa.int64()), ("report", pa.binary())])
-
-
-@contextmanager
-def use_session(spark: SparkSession | str) -> Iterator[SparkSession]:
-    """Yield the given Spark session, or create one for the given master, such as ``local[*]``.
-
-    A created session is stopped at the end. If a session is active already, Spark returns it
-    instead of creating one, and it is not stopped.
-    """
-    if not isinstance(spark, str):
-        yield check_session(spark)
-        return
-    running = SparkSession.getActiveSession() is not None
-    made = session(spark)
-    try:
-        yield made
-    finally:
-        if not running:
-            made.stop()
 
 
 def run_numbered(
@@ -65,7 +44,7 @@ def run_numbered(
         _exempt_modules()
         yield pa.RecordBatch.from_arrays([pa.array([number]), pa.array([report])], schema=REPORTS)
 
-    rows_of_reports = map_parts(spark, parts, rows, "number long, report binary").collect()
+    rows_of_reports = rows_of_tasks(spark, parts, rows, "number long, report binary").collect()
     # collect() returns the rows in any order
     ordered = sorted(rows_of_reports, key=lambda row: int(row["number"]))
     return [pickle.loads(row["report"]) for row in ordered]  # noqa: S301  our own workers' reports

@@ -41,7 +41,7 @@ from trailgate.model.changes import ChangeBatch
 from trailgate.model.shapes import Projection
 from trailgate.options import NAMES, Option, check_arguments
 from trailgate.spark.errors import brief_rows
-from trailgate.spark.options import check_frame
+from trailgate.spark.frames import check_frame
 from trailgate.spark.schemas import cast_batches, spark_schema
 
 LOG: Final = logging.getLogger(__name__)
@@ -61,7 +61,7 @@ def capture(  # noqa: PLR0913  one parameter an option
     ignore_unsupported: bool = False,
     base: str | os.PathLike[str] | None = None,
 ) -> DataFrame:
-    """Parse a DataFrame with one message per row into a DataFrame of operations.
+    """Parse a DataFrame with one message per row, for example from Kafka, into a DataFrame of operations.
 
     A row has the column ``body`` (or Kafka's ``value``), which is text or bytes. ``headers`` is
     optional: a map of strings, or Kafka's array of structs of key and value (``includeHeaders``).
@@ -88,16 +88,16 @@ def capture(  # noqa: PLR0913  one parameter an option
 
     @brief_rows
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        parsed = operations_of_rows(parser, batches, TaskContext.get().partitionId())
+        parsed = parse_rows_of_partition(parser, batches, TaskContext.get().partitionId())
         return cast_batches(map(projection.rows, parsed), schema, zone)
 
     return _messages(frame).mapInArrow(run, schema)
 
 
-def operations_of_rows(
+def parse_rows_of_partition(
     parser: Capture, batches: Iterator[pa.RecordBatch], partition: int
 ) -> Iterator[ChangeBatch]:
-    """Parse the rows of a DataFrame's partition, each a message, and yield the operations.
+    """Parse the messages in a DataFrame's partition, one per row, in a Spark task, and yield their operations.
 
     The partition's warnings are logged at the end. The position of a message is the number of the
     partition and the message's row number in it. Raises the first error.

@@ -103,8 +103,8 @@ def one_path(paths: tuple[str, ...], what: str) -> str:
     return paths[0]
 
 
-def keep_options(schema: StructType, given: Mapping[str, Any]) -> StructType:
-    """Store the options of CREATE TABLE in the metadata of a schema.
+def store_table_options(schema: StructType, given: Mapping[str, Any]) -> StructType:
+    """Store the options of CREATE TABLE in Spark's catalog, as metadata of the table's schema.
 
     When a table of a catalog is read, Spark passes a Python data source only its schema, and not
     all of its options.
@@ -118,8 +118,8 @@ def keep_options(schema: StructType, given: Mapping[str, Any]) -> StructType:
     return StructType([kept, *rest])
 
 
-def restore_options(given: Mapping[str, Any], schema: StructType) -> dict[str, Any]:
-    """Return Spark's options together with those that are stored in the schema of a catalog's table."""
+def restore_table_options(given: Mapping[str, Any], schema: StructType) -> dict[str, Any]:
+    """Return Spark's options together with those of CREATE TABLE, which are stored in the schema of a catalog's table."""
     for field in schema.fields:
         if KEPT in (field.metadata or {}):
             return {**json.loads(field.metadata[KEPT]), **given}
@@ -127,7 +127,7 @@ def restore_options(given: Mapping[str, Any], schema: StructType) -> dict[str, A
 
 
 def options_of_table(given: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the options of CREATE TABLE without TBLPROPERTIES and without options that the catalog adds.
+    """Return the options of CREATE TABLE among Spark's, without TBLPROPERTIES and without options that the catalog adds.
 
     Options that do not come from a catalog are returned unchanged.
     """
@@ -160,27 +160,3 @@ def _list(paths: Any) -> Any:
     if not isinstance(parsed, list) or not all(isinstance(path, str) for path in parsed):
         raise OptionError(f"paths must be a list of paths as JSON, not {paths!r}")
     return parsed
-
-
-def check_frame(frame: Any) -> Any:
-    """Check that an argument is a DataFrame, possibly of Spark Connect, and return it.
-
-    Raises OptionError.
-    """
-    if isinstance(frame, type) or not (hasattr(frame, "mapInArrow") and hasattr(frame, "schema")):
-        raise OptionError(f"frame must be a DataFrame of Spark, not {type(frame).__name__}")
-    return frame
-
-
-def check_session(spark: Any) -> Any:
-    """Check that an argument is a Spark session, possibly of Spark Connect, and return it.
-
-    Raises OptionError.
-    """
-    # Spark Connect has its own class of sessions, and its packages may be missing, so check by
-    # attributes.
-    if isinstance(spark, type) or not (
-        hasattr(spark, "createDataFrame") and hasattr(spark, "conf")
-    ):
-        raise OptionError(f"spark must be a session, not {type(spark).__name__}")
-    return spark

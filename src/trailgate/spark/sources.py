@@ -3,7 +3,7 @@
 A format (``SparkSource``) has a name and a class for its options. Its reader plans partitions, and
 reads the rows of a partition in a task (``PartitionReader``). A stream over files
 (``FileStreamReader``) has a class for its offsets, and its batches end where Spark or the options
-require. ``map_parts`` produces rows by ``mapInArrow``, without a format.
+require.
 
 Only this module depends on the version of PySpark: ``HAS_LIMITS`` states whether Spark can limit
 the batches of a stream (from 4.2 on).
@@ -11,13 +11,11 @@ the batches of a stream (from 4.2 on).
 
 from __future__ import annotations
 
-import pickle
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, ClassVar, Final, NoReturn, TypeVar
+from collections.abc import Iterable, Iterator
+from typing import Any, ClassVar, Final, NoReturn
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import (
     DataSource,
     DataSourceArrowWriter,
@@ -29,8 +27,8 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from trailgate.errors import OptionError, TrailgateError
-from trailgate.spark.errors import brief_errors, brief_rows, with_brief_errors
-from trailgate.spark.options import keep_options, restore_options
+from trailgate.spark.errors import brief_errors, with_brief_errors
+from trailgate.spark.options import restore_table_options, store_table_options
 from trailgate.spark.schemas import cast_batches, spark_schema
 from trailgate.storage.reading.message_stream import NO_LIMIT, BatchLimit, MessageStream
 from trailgate.storage.reading.trail_stream import TrailStream
@@ -45,7 +43,6 @@ else:
     HAS_LIMITS: Final = True  # type: ignore[misc]  # one of two
 
 Offset = dict[str, Any]
-Part = TypeVar("Part")
 
 
 @with_brief_errors
@@ -152,11 +149,11 @@ class SparkSource(SparkFormat):
     def schema(self) -> StructType:
         """Return the schema of the format's rows, which depends on its options."""
         schema = spark_schema(self._reads.of(self.options, self.folder).schema())
-        return keep_options(schema, self.options)
+        return store_table_options(schema, self.options)
 
     def read_options(self, schema: StructType) -> Any:
         """Return the format's options, including those stored in the schema of a catalog's table."""
-        return self._reads.of(restore_options(self.options, schema), self.folder)
+        return self._reads.of(restore_table_options(self.options, schema), self.folder)
 
 
 @with_brief_errors
@@ -212,26 +209,3 @@ class FileStreamReader(PartitionReader, DataSourceStreamReader, SupportsTriggerA
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802  Spark's name
         """Let the stream end at the current end of the files (Spark's ``availableNow``)."""
         self.stream.stop_at_present_end()
-
-
-def map_parts(
-    spark: SparkSession,
-    parts: Sequence[Part],
-    rows: Callable[[int, Part], Iterable[pa.RecordBatch]],
-    schema: StructType | str,
-) -> DataFrame:
-    """Return a DataFrame of the rows that Spark tasks produce, one task for each part, without a format.
-
-    A task calls ``rows`` with the number of its part and the part. It unpickles only its own part.
-    """
-    packed = [pickle.dumps(part) for part in parts]
-
-    @brief_rows
-    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                yield from rows(number, pickle.loads(packed[number]))  # noqa: S301  our own parts
-
-    # one partition, and so one task, for each number
-    numbers = spark.range(0, len(parts), 1, max(1, len(parts)))
-    return numbers.mapInArrow(run, schema)

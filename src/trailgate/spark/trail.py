@@ -11,9 +11,10 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, ClassVar, Final, NamedTuple, Self
+from typing import Annotated, Any, ClassVar, Final, Literal, NamedTuple, Self
 
 import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import (
     DataSourceArrowWriter,
     DataSourceReader,
@@ -25,8 +26,9 @@ from pyspark.sql.types import StructType
 
 from trailgate.errors import OptionError, mask_logins
 from trailgate.model.tables import Table
-from trailgate.options import COUNT, Options, OptionType, field_options
+from trailgate.options import COUNT, Options, OptionType, check_arguments, field_options
 from trailgate.spark.errors import with_brief_errors
+from trailgate.spark.frames import frame_of
 from trailgate.spark.options import (
     BASE,
     MaxBytes,
@@ -36,7 +38,8 @@ from trailgate.spark.options import (
     refuse_stream_options,
 )
 from trailgate.spark.sources import FileStreamReader, Offset, PartitionReader, SparkSource
-from trailgate.storage.files.file_search import is_pattern
+from trailgate.storage.files.addresses import Address
+from trailgate.storage.files.file_search import Addresses, is_pattern
 from trailgate.storage.files.trail_files import TrailFiles, find_begun_trail, find_trails
 from trailgate.storage.reading.message_stream import NO_LIMIT, BatchLimit
 from trailgate.storage.reading.options import OPTIONS, ReadOptions
@@ -145,7 +148,7 @@ def plan_partitions(
 
 
 def check_single_trail(paths: tuple[str, ...]) -> None:
-    """Raise OptionError if the path of a stream is a pattern, because a stream follows only one trail."""
+    """Raise OptionError if the path of a Spark stream is a pattern, because a stream of the format ``trail`` follows only one trail."""
     path = one_path(paths, "a stream of the format trail")
     if is_pattern(path) and find_begun_trail(path) is None:
         raise OptionError(
@@ -317,3 +320,30 @@ class TrailSource(SparkSource):
             problem = "a trail is never overwritten"
             raise OptionError(problem, hint='Write with .outputMode("append")')
         return trail_stream_writer(self.options, schema, self.folder)
+
+
+@check_arguments
+def read_trail(  # noqa: PLR0913  one parameter an option
+    spark: SparkSession,
+    path: Addresses,
+    *,
+    table: str | None = None,
+    tables: str | Iterable[str] | None = None,
+    records: Literal["operations", "all"] = "operations",
+    columns: str | Iterable[str] | None = None,
+    definitions: Address | None = None,
+    charset: str | None = None,
+    after: str | None = None,
+    from_position: str | None = None,
+    to_position: str | None = None,
+    from_csn: str | None = None,
+    to_csn: str | None = None,
+    times: Literal["timestamp", "text"] = "timestamp",
+    undo: Literal["show", "exclude"] = "show",
+    open_transactions: Literal["hold", "show"] = "hold",
+    split_bytes: int | None = None,
+    base: Address | None = None,
+) -> DataFrame:
+    """Read a trail as a DataFrame. The options are those of the format ``trail``."""
+    options = {name: value for name, value in locals().items() if name not in ("spark", "path")}
+    return frame_of(spark, TrailSource, path, options)

@@ -266,8 +266,8 @@ def test_a_constant_of_set_counts_symbols_and_elements() -> None:
 
 @needs_cobc
 def test_gnucobol_counts_by_a_constant_of_set(tmp_path: Path) -> None:
-    one_by_one = NAMED.replace("LEN / 4", "2")  # GnuCOBOL takes no arithmetic here
-    assert printed(tmp_path, one_by_one, items=("A", "RECORD-1")) == [8, 88]
+    errors_one_by_one = NAMED.replace("LEN / 4", "2")  # GnuCOBOL takes no arithmetic here
+    assert printed(tmp_path, errors_one_by_one, items=("A", "RECORD-1")) == [8, 88]
 
 
 # GnuCOBOL too knows no constants of >>DEFINE and of options here.

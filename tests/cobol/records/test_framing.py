@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from framed_files import frame
 from laws import examples
 from trailgate.arrays import octets
-from trailgate.cobol.records import kernels
+from trailgate.cobol.records import framing_kernels
 from trailgate.cobol.records.framing import FrameKind, Framing, find_frames
-from trailgate.cobol.records.record_lengths import LengthRule, LengthTerm, RecordLengths
+from trailgate.cobol.records.length_rules import LengthRule, LengthTerm, RecordLengths
 from trailgate.errors import DecodeError, OptionError, TrailgateError, TruncatedError
 
 RECORDS = [b"first", b"2nd-x", b"third"]
@@ -23,13 +23,13 @@ COUNTED = RecordLengths(
             2,
             (
                 LengthTerm(
-                    name="N", offset=0, width=1, coding=kernels.SIGNED_BIG, factor=2, most=9
+                    name="N", offset=0, width=1, coding=framing_kernels.SIGNED_BIG, factor=2, most=9
                 ),
                 LengthTerm(
                     name="M",
                     offset=1,
                     width=1,
-                    coding=kernels.PACKED,
+                    coding=framing_kernels.PACKED,
                     factor=1,
                     most=9,
                     shifts=(2,),

@@ -360,7 +360,7 @@ def test_properties_that_do_not_fit_are_refused(properties: str, problem: str) -
         capture_of(properties=properties)
 
 
-def bodies_of(*records: tuple[str, int, str]) -> list[bytes]:
+def bodies_as_array(*records: tuple[str, int, str]) -> list[bytes]:
     """Return a message for each transaction, number and values of several records."""
     return [
         b"".join(record(f',,"{value}",', tx=tx, segment=segment) for value in values)
@@ -384,7 +384,7 @@ def bodies_of(*records: tuple[str, int, str]) -> list[bytes]:
 def test_segments_continue_a_transaction_or_repeat_it(
     messages: list[tuple[str, int, str]], letters: str, split: int
 ) -> None:
-    bodies = bodies_of(*messages)
+    bodies = bodies_as_array(*messages)
     batches = [bodies[at : at + split] for at in range(0, len(bodies), split)]
 
     rows, found = parse_all(capture_of(), batches)
@@ -396,7 +396,7 @@ def test_segments_continue_a_transaction_or_repeat_it(
 @pytest.mark.assumed
 @pytest.mark.parametrize("split", [1, 2])
 def test_a_missing_segment_is_named_with_its_message(split: int) -> None:
-    bodies = bodies_of(("1", 0, "ab"), ("1", 2, "c"))
+    bodies = bodies_as_array(("1", 0, "ab"), ("1", 2, "c"))
     batches = [bodies[at : at + split] for at in range(0, len(bodies), split)]
 
     _, found = parse_all(capture_of(), batches)
@@ -420,7 +420,7 @@ def test_a_missing_segment_is_named_with_its_message(split: int) -> None:
 def test_messages_of_a_transaction_that_are_out_of_order_are_named(
     messages: list[tuple[str, int, str]], split: int
 ) -> None:
-    bodies = bodies_of(*messages)
+    bodies = bodies_as_array(*messages)
     batches = [bodies[at : at + split] for at in range(0, len(bodies), split)]
 
     _, found = parse_all(capture_of(), batches)
@@ -431,7 +431,7 @@ def test_messages_of_a_transaction_that_are_out_of_order_are_named(
 
 @pytest.mark.assumed
 def test_the_same_row_twice_is_a_question() -> None:
-    bodies = bodies_of(("1", 0, "a"), ("1", 0, "a"))
+    bodies = bodies_as_array(("1", 0, "a"), ("1", 0, "a"))
 
     ((_, text),) = refused(bodies)
     as_rows, _ = parse_all(capture_of(properties="content=row"), [bodies])

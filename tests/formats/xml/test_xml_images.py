@@ -12,7 +12,7 @@ from laws import sampled
 from message_cases import batch_of, rows_of
 from oracles.xml_columns_naive import Operation, operation
 from trailgate.capture.capture import Capture, Parsed
-from trailgate.expressions.selection import CaptureRules
+from trailgate.expressions.capture_rules import CaptureRules
 from trailgate.formats.xml import reader as reading
 
 # The rules of README, with what makes a value NULL or missing.

@@ -11,7 +11,7 @@ import pytest
 
 import trailgate
 from trailgate.errors import DefinitionError, OptionError, TrailgateError
-from trailgate.expressions.selection import CaptureRules
+from trailgate.expressions.capture_rules import CaptureRules
 from trailgate.jobs.capture.loading import load_with_notes
 
 SAMPLE = Path(str(resources.files("trailgate") / "samples"))

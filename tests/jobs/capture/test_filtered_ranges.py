@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from capture_place import QUARANTINE, Place
 from laws import examples
+from trailgate.expressions.capture_rules import CaptureRules, SelectCondition, TableRule
 from trailgate.expressions.parser import parse_condition
-from trailgate.expressions.selection import CaptureRules, SelectCondition, TableRule
 from trailgate.messages.messages import MessageBatch
 from trailgate.messages.units import TransactionState
 from trailgate.model.operations_table import to_operations

@@ -9,7 +9,8 @@ import pytest
 
 from framed_files import frame, split_rows
 from trailgate.cobol.records.framing import FrameKind, Framing
-from trailgate.mainframe.jobs.reading import CopybookOptions, read_records
+from trailgate.mainframe.jobs.copybook_options import CopybookOptions
+from trailgate.mainframe.jobs.reading import read_records
 from trailgate.mainframe.jobs.writing import write_records
 
 COPYBOOK = "01 H. 05 K PIC X. 05 A PIC X(3).\n01 D. 05 K PIC X. 05 B PIC 9(3)."

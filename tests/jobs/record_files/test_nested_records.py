@@ -15,11 +15,12 @@ from framed_files import frame
 from laws import examples
 from oracles import cobol_naive as naive
 from trailgate.cli.main import run
-from trailgate.cobol.records import nested_kinds
+from trailgate.cobol.records import nested_decoding
 from trailgate.cobol.records.framing import FrameKind, Framing
 from trailgate.errors import DecodeError, OptionError
 from trailgate.mainframe.files.record_files import WHOLE_FILE
-from trailgate.mainframe.jobs.reading import CopybookOptions, read_records, records_of_split
+from trailgate.mainframe.jobs.copybook_options import CopybookOptions
+from trailgate.mainframe.jobs.reading import read_records, read_undecoded_records
 from trailgate.mainframe.jobs.verifying import verify_records
 
 # A has B and D below it, B has C; V has W; X has none.
@@ -169,7 +170,7 @@ def test_trees_are_those_of_the_naive_nesting_however_records_are_cut(
     found: list[dict[str, Any]] = []
     for split in options.splits(folder / "data", WHOLE_FILE):
         chunks = []
-        for chunk in records_of_split(split, options, decoder.tally):
+        for chunk in read_undecoded_records(split, options, decoder.tally):
             ends = sorted({0, len(chunk), *(cut for cut in cuts if cut < len(chunk))})
             chunks += [chunk.part(a, b) for a, b in pairwise(ends)]
         for piece in decoder.independent_pieces(chunks):
@@ -252,7 +253,7 @@ def test_trees_become_parquet_and_lines_of_the_command(
 def test_a_tree_that_does_not_fit_in_memory_is_refused(
     files: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(nested_kinds, "MOST_BYTES", 20)
+    monkeypatch.setattr(nested_decoding, "MOST_BYTES", 20)
     assert len(rows(files, "AAAAAAAAAA")) == 10
     with pytest.raises(DecodeError, match=r"more than 20 bytes.*record 1, byte 0.*children=ids"):
         rows(files, "ABBBBBBBBB")

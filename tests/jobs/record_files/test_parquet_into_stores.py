@@ -21,9 +21,9 @@ from stored_place import (
     stops,
 )
 from trailgate.errors import StorageError
+from trailgate.mainframe.jobs.copybook_options import CopybookOptions
 from trailgate.mainframe.jobs.parquet import ParquetJob, prepare_parquet, run_local, write_part
 from trailgate.mainframe.jobs.part_folder import publishing
-from trailgate.mainframe.jobs.reading import CopybookOptions
 
 RECORDS = 30
 NOT_EMPTY = "the folder is not empty"

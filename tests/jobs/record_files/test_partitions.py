@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from trailgate.errors import OptionError, StorageError
-from trailgate.mainframe.jobs.reading import CopybookOptions, read_records
+from trailgate.mainframe.jobs.copybook_options import CopybookOptions
+from trailgate.mainframe.jobs.reading import read_records
 
 COPYBOOK = "01 R. 05 A PIC X(2)."
 

@@ -15,10 +15,11 @@ from laws import examples
 from oracles import cobol_naive as naive
 from trailgate.cli.main import run
 from trailgate.cobol.copybook.reader import read_copybook
-from trailgate.cobol.records.redefined_segments import find_layout
+from trailgate.cobol.copybook.segment_layouts import find_layout_or_segment
 from trailgate.errors import DecodeError, OptionError
 from trailgate.mainframe.jobs import parquet
-from trailgate.mainframe.jobs.reading import CopybookOptions, read_records
+from trailgate.mainframe.jobs.copybook_options import CopybookOptions
+from trailgate.mainframe.jobs.reading import read_records
 
 COPYBOOK = """
        01  CLAIM.
@@ -216,7 +217,7 @@ def test_a_segment_inside_a_group_leaves_other_redefinitions_alone() -> None:
     layouts = read_copybook(text)
 
     listing = {
-        name: [f"{f.name}{f.offset}" for f in find_layout(layouts, name).root.walk()][1:]
+        name: [f"{f.name}{f.offset}" for f in find_layout_or_segment(layouts, name).root.walk()][1:]
         for name in ("A", "C", "H")
     }
 

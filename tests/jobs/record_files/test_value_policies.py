@@ -29,7 +29,8 @@ from trailgate.cobol.records.record_options import (
 )
 from trailgate.cobol.values.codec import BlankPolicy, PaddingPolicy, ValueOptions
 from trailgate.errors import DecodeError, OptionError
-from trailgate.mainframe.jobs.reading import CopybookOptions, read_all_records, read_records
+from trailgate.mainframe.jobs.copybook_options import CopybookOptions
+from trailgate.mainframe.jobs.reading import read_all_records, read_records
 from trailgate.mainframe.jobs.verifying import verify_records
 from trailgate.mainframe.jobs.writing import write_records
 

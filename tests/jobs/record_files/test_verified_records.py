@@ -17,7 +17,8 @@ from laws import examples
 from trailgate.cli.main import run
 from trailgate.cobol.records.framing import FrameKind, Framing
 from trailgate.errors import OptionError
-from trailgate.mainframe.jobs.reading import CopybookOptions, read_records
+from trailgate.mainframe.jobs.copybook_options import CopybookOptions
+from trailgate.mainframe.jobs.reading import read_records
 from trailgate.mainframe.jobs.verifying import (
     RecordsReport,
     join_findings,

@@ -9,9 +9,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from trailgate.errors import OptionError
+from trailgate.expressions.capture_rules import CaptureRules, TableRule
 from trailgate.expressions.extract_files import OBEYED, parse_extract
 from trailgate.expressions.extract_parameters import NOTED, REFUSED
-from trailgate.expressions.selection import CaptureRules, TableRule
 from trailgate.expressions.syntax import TextLiteral
 from trailgate.expressions.values import GetenvValues
 

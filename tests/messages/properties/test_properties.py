@@ -14,7 +14,8 @@ from trailgate.capture.formats import find_parser_type
 from trailgate.columnar.temporal import compile_format
 from trailgate.errors import OptionError
 from trailgate.formats.delimited.options import DelimitedOptions, delimited_options
-from trailgate.messages.properties import Lookup, ValueSource, parse_bytes, parse_properties
+from trailgate.messages.properties import parse_properties
+from trailgate.messages.property_reader import Lookup, ValueSource, parse_bytes
 from trailgate.messages.property_rows import PropertyEffect, PropertyRow, PropertyType, SourceKind
 from trailgate.messages.property_table import PROPERTIES, find_property
 

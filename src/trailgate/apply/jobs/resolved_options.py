@@ -20,7 +20,7 @@ from trailgate.apply.replicat.replicat_files import parse_replicat
 from trailgate.apply.targets.target import is_target_address
 from trailgate.errors import OptionError, Where
 from trailgate.expressions.environment_items import items_of
-from trailgate.expressions.parameter_remarks import ParameterRemark
+from trailgate.expressions.unsupported_parameters import ParameterRemark
 from trailgate.jobs.parameter_files import (
     add_machine_items,
     find_parameter_file,

@@ -21,8 +21,8 @@ from trailgate.apply.effects.tables import fold_upper_case, make_target_table
 from trailgate.apply.replicat.replicat_files import MapStatement, ReplicatParameters
 from trailgate.arrays import Longs, Octets
 from trailgate.errors import ApplyError, OptionError, Where
+from trailgate.expressions.capture_rules import MISSING_HINT, TableSelection, column_index
 from trailgate.expressions.evaluation import evaluate_with_missing, make_empty_block
-from trailgate.expressions.selection import MISSING_HINT, TableSelection, column_index
 from trailgate.expressions.syntax import ColumnName, Expression, double_quotes_hint
 from trailgate.expressions.values import GetenvValues
 from trailgate.model.changes import DELETE, KEY_UPDATE, UPDATE, ChangeBlock, Image, select_images

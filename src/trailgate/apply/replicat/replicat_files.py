@@ -29,11 +29,15 @@ from trailgate.apply.replicat.replicat_parameters import MAP_NOTED, MAP_REFUSED,
 from trailgate.definitions.parameter_files import (
     ParameterStatement,
     StatementClause,
+    handle_statements,
+    read_environment_variable,
+    read_table_pattern,
     split_list,
     unquote,
 )
 from trailgate.definitions.parameter_macros import ReadFile
 from trailgate.errors import OptionError, nearest_name
+from trailgate.expressions.capture_rules import TableRule
 from trailgate.expressions.extract_files import (
     IN_MACRO,
     OF_EXTRACT,
@@ -41,23 +45,18 @@ from trailgate.expressions.extract_files import (
     OPERATIONS,
     column_names,
     read_condition,
-    read_variable,
-    table_pattern,
-    with_catalog,
-)
-from trailgate.expressions.foreign_parameters import foreign_reason
-from trailgate.expressions.parameter_remarks import (
-    ParameterRemark,
-    ParameterRemarks,
-    obey_statements,
-    refusal_error,
-    remark_of,
 )
 from trailgate.expressions.parser import parse_value
-from trailgate.expressions.selection import TableRule
 from trailgate.expressions.syntax import Expression
+from trailgate.expressions.unsupported_parameters import (
+    ParameterRemark,
+    ParameterRemarks,
+    foreign_reason,
+    make_remark,
+    unsupported_parameters_error,
+)
 from trailgate.expressions.values import GetenvValues
-from trailgate.model.table_names import split_table_name
+from trailgate.model.table_names import add_catalog, split_table_name
 
 ALTERED: Final = "It would change what is applied"
 NO_DDL: Final = (
@@ -215,11 +214,11 @@ def parse_replicat(
     """
     draft = _Draft()
     try:
-        obey_statements(text, read, draft, _HANDLERS, _not_obeyed)
+        handle_statements(text, read, draft, _HANDLERS, _not_obeyed)
         _check_before_rows(draft)
         _check_duplicates(draft)
         if draft.refused and not ignore_unsupported:
-            raise refusal_error(draft.refused, ALTERED, "apply")
+            raise unsupported_parameters_error(draft.refused, ALTERED, "apply")
         parameters = _with_responses(draft)
     except OptionError as error:
         raise error.with_place(source=source or None) from None
@@ -279,8 +278,8 @@ def _nothing_more(draft: _Draft, statement: ParameterStatement, rest: str) -> No
 def _map(draft: _Draft, statement: ParameterStatement) -> None:
     """Parse a MAP statement of a Replicat file with its options."""
     # MAP HR.EMP*, TARGET DW.*, COLMAP (USEDEFAULTS, ID = EMPNO), FILTER (@LEN (NAME) > 0);
-    pattern, rest = table_pattern(statement)
-    pattern = with_catalog(draft.catalog, pattern)
+    pattern, rest = read_table_pattern(statement)
+    pattern = add_catalog(draft.catalog, pattern)
     keyword = _TARGET.match(rest)
     if keyword is None:
         raise statement.error("expected TARGET and a table name after the source's")
@@ -448,9 +447,9 @@ def _value(member: str, what: str) -> Callable[[_Draft, ParameterStatement], Non
 
 
 def _exclude(draft: _Draft, statement: ParameterStatement) -> None:
-    pattern, rest = table_pattern(statement)
+    pattern, rest = read_table_pattern(statement)
     _nothing_more(draft, statement, rest)
-    excluded = (*draft.parameters.excluded, with_catalog(draft.catalog, pattern))
+    excluded = (*draft.parameters.excluded, add_catalog(draft.catalog, pattern))
     draft.parameters = replace(draft.parameters, excluded=excluded)
 
 
@@ -514,7 +513,7 @@ def _with_responses(draft: _Draft) -> ReplicatParameters:
         by_error["DEFAULT"], second = second, None
     if second is not None:
         reason = "it applies only if the response to DEFAULT is EXCEPTION"
-        unused.append(remark_of(second[0], second[0].text, reason))
+        unused.append(make_remark(second[0], second[0].text, reason))
     default = by_error.pop("DEFAULT", (None, "ABEND"))[1]
     responses: dict[int, str] = {}
     for text, (statement, response) in by_error.items():
@@ -523,7 +522,7 @@ def _with_responses(draft: _Draft) -> ReplicatParameters:
         group = next((numbers for numbers in NUMBERS if number in numbers), None)
         if group is None and response == default:
             reason = "the response to all errors is the same"
-            unused.append(remark_of(statement, statement.text, reason))
+            unused.append(make_remark(statement, statement.text, reason))
             continue
         if group is None:
             known = ", ".join(str(one) for numbers in NUMBERS for one in numbers)
@@ -559,7 +558,7 @@ def _sourcecatalog(draft: _Draft, statement: ParameterStatement) -> None:
 
 
 def _setenv(draft: _Draft, statement: ParameterStatement) -> None:
-    variables = (*draft.parameters.variables, read_variable(statement))
+    variables = (*draft.parameters.variables, read_environment_variable(statement))
     draft.parameters = replace(draft.parameters, variables=variables)
     draft.note(statement, statement.text, "only @GETENV ('OSVARIABLE', ...) reads it")
 
@@ -578,7 +577,7 @@ def _ddl(draft: _Draft, statement: ParameterStatement) -> None:
     """Report a DDL parameter, and remember it for the error message in case the trail contains a DDL record."""
     words = statement.rest.upper().split()
     if statement.keyword == "DDL" and words[:2] != ["EXCLUDE", "ALL"]:
-        ddl = remark_of(statement, statement.text, NO_DDL)
+        ddl = make_remark(statement, statement.text, NO_DDL)
         draft.parameters = replace(draft.parameters, ddl=ddl)
     draft.note(statement, statement.text, NO_DDL)
 

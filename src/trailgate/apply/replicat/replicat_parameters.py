@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from trailgate.expressions.foreign_parameters import expand_reasons
+from trailgate.expressions.unsupported_parameters import expand_reasons
 
 _NO_WAIT: Final = "--follow decides whether to wait for more"
 _NO_CONVERSION: Final = "values are applied as the trail has them"

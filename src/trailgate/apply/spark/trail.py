@@ -26,7 +26,8 @@ from trailgate.apply.targets.target import TARGETS, ApplyTarget, check_mode, has
 from trailgate.errors import MissingDependencyError, OptionError, TrailgateError
 from trailgate.model.tables import Definitions
 from trailgate.options import check_arguments, list_names
-from trailgate.spark.jobs import run_numbered, use_session
+from trailgate.spark.jobs import run_numbered
+from trailgate.spark.sessions import use_session
 from trailgate.storage.files.addresses import Address, absolute
 from trailgate.storage.files.trail_files import TrailFiles
 from trailgate.storage.reading.splits import TrailSplit, files_for_split

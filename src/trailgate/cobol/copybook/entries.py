@@ -76,7 +76,7 @@ class CopybookEntry:
 
 
 def apply_comments(comments: list[CopybookToken], entry: CopybookEntry) -> None:
-    """Apply the key and date comments before an entry: ``KEY``, ``DATEFORMAT fmt``, or a bare format.
+    """Apply the comments before a copybook entry that make it a key or a date: ``KEY``, ``DATEFORMAT fmt``, or a bare format.
 
     Only the comments between an entry and the preceding entry count (capture properties §5.1).
     """

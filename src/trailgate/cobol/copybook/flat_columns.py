@@ -10,11 +10,12 @@ struct members are. FILLER is skipped, and groups are not columns.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
-from trailgate.cobol.copybook.items import PlacedItem, columns_below, place_items
 from trailgate.cobol.copybook.layouts import CopybookField, CopybookLayout
+from trailgate.cobol.copybook.placed_items import PlacedItem, columns_below, place_items
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,7 @@ def _column_names(items: list[PlacedItem]) -> list[str]:
     groups = [[group.name for group in item.groups if not group.filler] for item in items]
     names = _unique([(*path, i.field.name) for path, i in zip(groups, items, strict=True)])
     suffixes = map(_suffix, items)
-    return make_names_distinct(
+    return make_column_names_distinct(
         [name + suffix for name, suffix in zip(names, suffixes, strict=True)]
     )
 
@@ -61,7 +62,7 @@ def _suffix(item: PlacedItem) -> str:
     return "".join(f"_{occurs.names[at - 1] if occurs.names else at}" for occurs, at in parts)
 
 
-def make_names_distinct(names: list[str]) -> list[str]:
+def make_column_names_distinct(names: list[str]) -> list[str]:
     """Make column names distinct regardless of case: the second ``NAME`` becomes ``NAME_2``."""
     return list(_distinct(tuple(names)))
 
@@ -99,3 +100,13 @@ def _unique(paths: list[tuple[str, ...]]) -> list[str]:
             return [names[path] for path in paths]
         for path in longer:
             depth[path] += 1
+
+
+def names_of_columns(items: Iterable[PlacedItem]) -> frozenset[str]:
+    """Return all names, in capitals, by which flat columns can be selected."""
+    return frozenset(name.upper() for item in items for name in names_of_item(item))
+
+
+def names_of_item(item: PlacedItem) -> tuple[str, ...]:
+    """Return the names by which a flat column can be selected: its own, its field's, and those of its groups."""
+    return (item.name, item.field.name, *(group.name for group in item.groups))

@@ -10,12 +10,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, Final
 
 MAX_COLUMNS: Final = 32_767  # more elements than a record of a trail can name
+
+
 # The maximum of an OCCURS UNBOUNDED until its counter is known.
 UNBOUNDED: Final = -1
+
+
+# A counter's name and its groups, outermost first. The groups are None if the name is unique.
+CounterKey = tuple[str, tuple[str, ...] | None]
 
 
 class SourceFormat(Enum):
@@ -272,3 +279,42 @@ class CopybookLayout:
     def varies(self) -> bool:
         """True if the layout has an OCCURS DEPENDING ON, so that offsets can differ by record."""
         return any(f.occurs is not None and f.occurs.counter for f in self.root.walk())
+
+
+def counter_key(occurs: Occurs) -> CounterKey:
+    """Return the key by which a layout looks up the counter of an OCCURS DEPENDING ON.
+
+    It is the counter's name and the names of its groups (None if the name is unique), in capitals.
+    """
+    groups = occurs.groups
+    names = None if groups is None else tuple(group.upper() for group in groups)
+    return str(occurs.counter).upper(), names
+
+
+def counter_keys(layout: CopybookLayout) -> frozenset[CounterKey]:
+    """Return the keys of the counters that a copybook layout's OCCURS DEPENDING ON name."""
+    occurs = (field.occurs for field in layout.root.walk())
+    return frozenset(counter_key(one) for one in occurs if one is not None and one.counter)
+
+
+def find_counter_key(
+    keys: frozenset[CounterKey], field: CopybookField, groups: tuple[CopybookField, ...]
+) -> CounterKey | None:
+    """Return the key of a field that is the counter of an OCCURS in its layout, or None if it is not one.
+
+    ``groups`` are the groups that contain the field, outermost first. The key contains the groups
+    only if several counters have the same name.
+    """
+    name = field.name.upper()
+    if (name, None) in keys:
+        return name, None
+    if name not in _names_with_groups(keys):
+        return None
+    key = name, tuple(group.name.upper() for group in groups[1:])
+    return key if key in keys else None
+
+
+@lru_cache(64)
+def _names_with_groups(keys: frozenset[CounterKey]) -> frozenset[str]:
+    """Return the names of counters that are distinguished by their groups."""
+    return frozenset(name for name, groups in keys if groups is not None)

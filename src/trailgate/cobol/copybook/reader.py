@@ -1,7 +1,7 @@
 """Turn the text of a copybook into layouts. ``read_copybook`` is the only entry point.
 
 The text becomes tokens (module ``source``), the tokens become a tree of entries (modules
-``clauses`` and ``entries``), and this module turns each tree into a ``CopybookLayout`` in small passes:
+``entry_parser`` and ``entries``), and this module turns each tree into a ``CopybookLayout`` in small passes:
 groups pass their USAGE, SIGN and SYNC down to their items, each OCCURS DEPENDING ON gets its
 counter, OCCURS UNBOUNDED gets a limit, and finally each item gets its size and offset.
 
@@ -18,7 +18,6 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final
 
-from trailgate.cobol.copybook.clauses import BYTES_OF, USAGE_OF, parse_entries
 from trailgate.cobol.copybook.conditional_text import parse_constants, warn_of_unused_constants
 from trailgate.cobol.copybook.entries import (
     CONDITION,
@@ -29,6 +28,7 @@ from trailgate.cobol.copybook.entries import (
     expand_typedefs,
     nest_entries,
 )
+from trailgate.cobol.copybook.entry_parser import BYTES_OF, USAGE_OF, parse_entries
 from trailgate.cobol.copybook.layouts import (
     MAX_COLUMNS,
     UNBOUNDED,
@@ -41,7 +41,7 @@ from trailgate.cobol.copybook.layouts import (
     Usage,
 )
 from trailgate.cobol.copybook.pictures import ParsedPicture, PictureCategory
-from trailgate.cobol.copybook.replacing import CopybookText, no_hint
+from trailgate.cobol.copybook.replacing import CopybookText, no_member_hint
 from trailgate.cobol.copybook.source import SourceLine, read_lines, warn_of_cut_text
 from trailgate.cobol.copybook.sql_types import BYTES
 from trailgate.errors import DefinitionError, Where, did_you_mean
@@ -478,7 +478,7 @@ def read_copybook(
     source: str = "copybook",
     dialect: CobolDialect = DIALECT,
     member: Callable[[str], str | None] = lambda _: None,
-    missing: Callable[[str], str] = no_hint,
+    missing: Callable[[str], str] = no_member_hint,
     mentioned: set[str] | None = None,
 ) -> list[CopybookLayout]:
     """Parse a copybook and return the layout of each record (level 01, or the outermost level).

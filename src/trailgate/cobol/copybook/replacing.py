@@ -17,7 +17,12 @@ from typing import Final
 
 from trailgate.cobol.copybook.conditional_text import CompileConstants, select_compiled_text
 from trailgate.cobol.copybook.layouts import CobolDialect
-from trailgate.cobol.copybook.source import CopybookToken, CopybookTokenType, SourceLine, join_words
+from trailgate.cobol.copybook.source import (
+    CopybookToken,
+    CopybookTokenType,
+    SourceLine,
+    join_adjacent_words,
+)
 
 _LOG: Final = logging.getLogger(__name__)
 MAX_DEPTH: Final = 20  # of nested members; deeper nesting means that a member copies itself
@@ -119,8 +124,8 @@ def _glue_first(tokens: list[CopybookToken]) -> list[CopybookToken]:
     return [replace(token, glued=True, first=False) for token in tokens[:1]] + tokens[1:]
 
 
-def no_hint(_: str) -> str:
-    """Return an empty hint for a missing member."""
+def no_member_hint(_: str) -> str:
+    """Return no hint on a copybook member that COPY names and that does not exist: the default of ``missing``."""
     return ""
 
 
@@ -136,7 +141,7 @@ class CopybookText:
     members: Members
     dialect: CobolDialect
     constants: CompileConstants
-    missing: Callable[[str], str] = no_hint
+    missing: Callable[[str], str] = no_member_hint
     _depth: int = 0
     _rules: list[ReplaceRule] = field(default_factory=list)  # of the COPY statements around
 
@@ -166,7 +171,7 @@ class CopybookText:
                 index += 1
         tokens_found += replace_words(copied[begin:], replaces.rules)
         warn_of_unused(replaces.seen)
-        return join_words(tokens_found)
+        return join_adjacent_words(tokens_found)
 
     def _insert_members(self, lines: Sequence[SourceLine], source: str) -> list[CopybookToken]:
         """Return the text words of a file, with each COPY statement replaced by its member."""
@@ -204,7 +209,7 @@ class CopybookText:
         words = _without_comments(statement)
         if [token.upper for token in words[2:3]] != ["INCLUDE"]:
             return []
-        named = join_words(words[3:])
+        named = join_adjacent_words(words[3:])
         is_own = len(named) == 1 and named[0].upper in _SQL_AREAS
         return [] if is_own and self.members(named[0].text) is None else self._copy(words[2:])
 
@@ -214,7 +219,7 @@ class CopybookText:
         if len(words) < 2:
             raise words[0].error("COPY needs the name of a member")
         at = next((i for i, token in enumerate(words) if token.upper == "REPLACING"), len(words))
-        named, *rest = join_words(words[1:at])
+        named, *rest = join_adjacent_words(words[1:at])
         if words[0].upper == "COPY":
             _check_rest(named, rest)
         name = named.text.strip("\"'")

@@ -3,7 +3,7 @@
 The text is first cut into lines without sequence numbers; comments, continuations and directives
 are marked. Continuation lines are then joined, and each logical line is scanned into text words,
 the units that COPY REPLACING and REPLACE compare (module ``replacing``). ``9(2)`` is four text
-words: 9, (, 2 and ). After replacing, ``join_words`` joins text words without blanks between them,
+words: 9, (, 2 and ). After replacing, ``join_adjacent_words`` joins text words without blanks between them,
 so that the parser sees the picture ``9(2)`` as one token.
 """
 
@@ -339,8 +339,8 @@ def _text_word(
     return CopybookTokenType.WORD, word[0], word.end()
 
 
-def join_words(tokens: Sequence[CopybookToken]) -> list[CopybookToken]:
-    """Join text words without blanks between them: ``9``, ``(``, ``2``, ``)`` become ``9(2)``."""
+def join_adjacent_words(tokens: Sequence[CopybookToken]) -> list[CopybookToken]:
+    """Join scanned text words that have no blanks between them in the copybook's source: ``9``, ``(``, ``2``, ``)`` become ``9(2)``."""
     joined: list[CopybookToken] = []
     parts: list[str] = []  # of the last token
     for token in tokens:

@@ -18,38 +18,35 @@ import numpy as np
 import pyarrow as pa
 
 from trailgate.arrays import Octets
-from trailgate.cobol.copybook.items import (
+from trailgate.cobol.copybook.flat_columns import names_of_columns, names_of_item
+from trailgate.cobol.copybook.layouts import CopybookField, CopybookLayout
+from trailgate.cobol.copybook.placed_items import (
     PlacedItem,
     PlacedItems,
     columns_below,
     place_items,
 )
-from trailgate.cobol.copybook.layouts import CopybookField, CopybookLayout
 from trailgate.cobol.records.added_columns import make_added_columns
-from trailgate.cobol.records.counters import CounterReader
+from trailgate.cobol.records.counter_reader import CounterReader
 from trailgate.cobol.records.field_faults import (
     ChunkFindings,
     FaultyRecords,
     FieldFault,
     error_column,
-    find_padded_rows,
+    find_padding_after_layout,
     first_error,
+    short_fault,
     trailing_fault,
 )
 from trailgate.cobol.records.indicators import find_indicators
 from trailgate.cobol.records.item_metadata import describe_flat, describe_tree
+from trailgate.cobol.records.nested_columns import record_members
 from trailgate.cobol.records.policy_counts import PolicyCounts, PolicyTally
-from trailgate.cobol.records.presence import (
-    EVERYWHERE,
-    PICTURED,
-    Presence,
-    PresenceFinder,
-    short_fault,
-)
+from trailgate.cobol.records.presence import EVERYWHERE, PICTURED, Presence, PresenceFinder
 from trailgate.cobol.records.record_bytes import (
     RecordBytes,
-    copy_alike,
     copy_items,
+    copy_items_of_one_size,
     copy_short_items,
     matrix_of,
     records_of_length,
@@ -61,7 +58,7 @@ from trailgate.cobol.records.record_options import (
     RecordOptions,
     TrailingBytesPolicy,
 )
-from trailgate.cobol.records.struct_columns import record_members
+from trailgate.cobol.values.code_pages import page_for_errors
 from trailgate.cobol.values.codec import (
     Classify,
     DecodedColumn,
@@ -70,7 +67,6 @@ from trailgate.cobol.values.codec import (
 )
 from trailgate.cobol.values.codecs import decoder, explainer
 from trailgate.cobol.values.reasons import classifier
-from trailgate.cobol.values.text import page_for_errors
 from trailgate.columnar.code_pages import code_page
 from trailgate.columnar.rows import mask_as_null
 from trailgate.errors import DecodeError, OptionError, Where, did_you_mean
@@ -215,7 +211,7 @@ class RecordDecoder:
             dropped = np.zeros(len(records), bool)
         elif policy is TrailingBytesPolicy.PADDING:
             page = code_page(self.options.values.dialect.code_page)
-            dropped = find_padded_rows(records, longer, page)
+            dropped = find_padding_after_layout(records, longer, page)
         findings.faults.append(replace(longer, rows=longer.rows & ~dropped))
         findings.count(f"surplus={policy.value}", self.layout.name, dropped)
 
@@ -273,7 +269,7 @@ class RecordDecoder:
         if len(members) == 1 and presence[0].present is None:
             return decode(matrix_of(records, members[0]))
         matrix = np.zeros((rows * len(members), item.size), np.uint8)
-        if any(mask is not None for mask, _ in presence) or not copy_alike(
+        if any(mask is not None for mask, _ in presence) or not copy_items_of_one_size(
             records, members, matrix
         ):
             self._copy_each(records, members, presence, matrix)
@@ -412,21 +408,10 @@ def _find_columns(placed: PlacedItems, columns: tuple[str, ...] | None) -> froze
     if columns is None:
         return frozenset(item.name for item in items)
     asked = {name.upper() for name in columns}
-    known = _known_names(items)
+    known = names_of_columns(items)
     for name in sorted(asked - known):
         where, hint = Where(field=name), did_you_mean(name, known)
         raise OptionError(f"no field {name} in the layout", where=where, hint=hint)
-    return frozenset(item.name for item in items if asked & {name.upper() for name in _names(item)})
-
-
-def names_of_columns(layout: CopybookLayout, options: RecordOptions) -> frozenset[str]:
-    """Return all names, in capitals, by which columns of a layout can be selected."""
-    return _known_names(list(columns_below(place_items(layout, options.names(layout)).root)))
-
-
-def _known_names(items: list[PlacedItem]) -> frozenset[str]:
-    return frozenset(name.upper() for item in items for name in _names(item))
-
-
-def _names(item: PlacedItem) -> tuple[str, ...]:
-    return (item.name, item.field.name, *(group.name for group in item.groups))
+    return frozenset(
+        item.name for item in items if asked & {name.upper() for name in names_of_item(item)}
+    )

@@ -9,16 +9,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from dataclasses import field as member
+from itertools import pairwise
 from typing import Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from trailgate.arrays import Longs, Mask
-from trailgate.cobol.copybook.items import UNPLACED, Offset
-from trailgate.cobol.records.kernels import find_padding_runs
+from trailgate.cobol.copybook.placed_items import UNPLACED, Offset, PlacedItem
 from trailgate.cobol.records.policy_counts import PolicyTally
 from trailgate.cobol.records.record_bytes import RecordBytes
+from trailgate.cobol.records.record_bytes_kernels import find_padding_runs
 from trailgate.cobol.values.codec import Classify, Explain, FaultExplanation, FaultReason
 from trailgate.columnar.code_pages import CodePage, decode_with_page
 from trailgate.columnar.gather import gather
@@ -113,7 +114,7 @@ class FaultyRecords(NamedTuple):
 def trailing_fault(
     records: RecordBytes, extent: Offset, known: Mask | None, name: str
 ) -> FieldFault | None:
-    """Find the records that have bytes after the end of the layout ``name``.
+    """Build the fault of records that have bytes after the end of the layout ``name``.
 
     ``extent`` is the layout's length in each record. ``known`` is a mask of the records whose extent
     is known; None means all. Returns None if no record can be too long.
@@ -133,8 +134,8 @@ def trailing_fault(
     )
 
 
-def find_padded_rows(records: RecordBytes, longer: FieldFault, page: CodePage) -> Mask:
-    """Return a mask of the records whose trailing bytes are only blanks and low-values.
+def find_padding_after_layout(records: RecordBytes, longer: FieldFault, page: CodePage) -> Mask:
+    """Return a mask of the records with a trailing fault whose trailing bytes are only blanks and low-values.
 
     ``longer`` is the result of ``trailing_fault``.
     """
@@ -209,3 +210,29 @@ def _errors(records: RecordBytes, fault: FieldFault, rows: Longs) -> pa.Array:
         pa.array(reasons, pa.string()).take(raws.indices),
     ]
     return pa.StructArray.from_arrays(columns, fields=list(ERROR))
+
+
+def short_fault(item: PlacedItem, rows: Mask) -> FieldFault:
+    """Build the fault of records that end before, or inside, an item."""
+    reason = CUT_REDEFINED if _is_redefined(item) else CUT_OFF
+    return FieldFault(
+        field=item.name,
+        size=item.field.size,
+        at=item.offset,
+        rows=rows,
+        explain=lambda _: reason,
+        why=FaultReason.SHORT,
+    )
+
+
+def _is_redefined(item: PlacedItem) -> bool:
+    """Return True if a REDEFINES shares bytes with the item or with a group around it."""
+    for group, field in pairwise((*item.groups, item.field)):
+        # Two fields share bytes if one redefines the other, or both redefine a third.
+        base = (field.redefines or field.name).upper()
+        for other in group.children:
+            if other is field or other.filler:
+                continue
+            if (other.redefines or "").upper() == base or other.name.upper() == base:
+                return True
+    return False

@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from trailgate.arrays import Longs, Mask, Octets, octets
-from trailgate.cobol.records.kernels import (
+from trailgate.cobol.records.framing_kernels import (
     DESCRIPTOR,
     MOST_STATED,
     NO_BLOCK,
@@ -35,7 +35,7 @@ from trailgate.cobol.records.kernels import (
     find_typed_records,
     follow_descriptor_chains,
 )
-from trailgate.cobol.records.record_lengths import RecordLengths, field_lengths
+from trailgate.cobol.records.length_rules import RecordLengths, field_lengths
 from trailgate.columnar.gather import gather
 from trailgate.errors import DecodeError, OptionError, TruncatedError, Where
 
@@ -57,7 +57,7 @@ _PROBLEMS: Final[Mapping[int, str]] = MappingProxyType(
 HEADER_BYTES: Final = 128
 # From this length on, records of Micro Focus files have headers of four bytes instead of two.
 _WIDE_FROM: Final = 4095
-_HEADERS: Final[Mapping[int, bytes]] = MappingProxyType(
+MICRO_FOCUS_HEADERS: Final[Mapping[int, bytes]] = MappingProxyType(
     {2: b"\x30\x7e\x00\x00", 4: b"\x30\x00\x00\x7c"}
 )
 
@@ -187,7 +187,7 @@ class RunFrames(NamedTuple):
 
 
 def find_frames(data: Octets, framing: Framing, *, finish: bool = False) -> RecordFrames:
-    """Find the complete records of ``data``, which must start at a record.
+    """Find the complete COBOL records of ``data``, which must start at a record.
 
     BDW data must start at a block. Data of spanned records may start inside a block:
     ``framing.left`` is then the number of bytes left in the block.
@@ -367,7 +367,7 @@ def _width_of_words(data: Octets) -> int:
     files that are compressed or not sequential.
     """
     head = data[:HEADER_BYTES].tobytes()
-    width = next((width for width, word in _HEADERS.items() if head.startswith(word)), 0)
+    width = next((width for width, word in MICRO_FOCUS_HEADERS.items() if head.startswith(word)), 0)
     where = Where(offset=0, raw=head[:64])
     if not width and len(head) >= DESCRIPTOR:
         problem = "not a Micro Focus file: its header begins with 30 7E 00 00 or 30 00 00 7C"
@@ -380,17 +380,6 @@ def _width_of_words(data: Octets) -> int:
         hint = "Only uncompressed sequential files (organization 1) can be read: unload it"
         raise DecodeError(problem, where=where, hint=hint)
     return width
-
-
-def encode_file_header(framing: Framing) -> bytes:
-    """Return the header before the first record of a file: empty except for Micro Focus files."""
-    if framing.kind is not FrameKind.MICRO_FOCUS:
-        return b""
-    head = bytearray(HEADER_BYTES)
-    head[:4] = _HEADERS[word_width(framing)]
-    head[36:38], head[39], head[48] = b"\x00\x3e", 1, 1
-    head[54:58] = framing.length.to_bytes(4, "big")
-    return bytes(head)
 
 
 def word_width(framing: Framing) -> int:

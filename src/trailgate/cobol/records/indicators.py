@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from trailgate.arrays import Mask
-from trailgate.cobol.copybook.items import PlacedItem, PlacedItems, columns_below
+from trailgate.cobol.copybook.placed_items import PlacedItem, PlacedItems, columns_below
 from trailgate.cobol.records.field_faults import FieldFault
 from trailgate.cobol.records.record_bytes import RecordBytes, copy_items, find_cut_records
 from trailgate.cobol.values.codec import FaultExplanation, FaultReason

@@ -11,15 +11,15 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
-from trailgate.cobol.copybook.items import (
+from trailgate.cobol.copybook.layouts import CopybookField
+from trailgate.cobol.copybook.placed_items import (
     GroupItem,
     ItemNode,
     PlacedItem,
     RepeatedItem,
     columns_below,
 )
-from trailgate.cobol.copybook.layouts import CopybookField
-from trailgate.cobol.records.struct_columns import named_members
+from trailgate.cobol.records.nested_columns import named_struct_members
 
 
 def item_metadata(field: CopybookField, offset: int | None = None) -> dict[str, str]:
@@ -60,7 +60,7 @@ def describe_tree(schema: pa.Schema, root: ItemNode, names: frozenset[str]) -> p
     ``names`` are the flat columns that the tree contains.
     """
     if isinstance(root, GroupItem):
-        return pa.schema(_describe_all(schema, dict(named_members(root, names)), names))
+        return pa.schema(_describe_all(schema, dict(named_struct_members(root, names)), names))
     return pa.schema(_describe_all(schema, {root.field.name: root}, names))
 
 
@@ -83,7 +83,7 @@ def _type(data_type: pa.DataType, node: ItemNode, names: frozenset[str]) -> pa.D
         element = data_type.value_field
         return pa.list_(element.with_type(_type(element.type, node.elements[0], names)))
     if isinstance(node, GroupItem):
-        return pa.struct(_describe_all(data_type, dict(named_members(node, names)), names))
+        return pa.struct(_describe_all(data_type, dict(named_struct_members(node, names)), names))
     return data_type
 
 

@@ -1,6 +1,6 @@
 """Encode columns as records of several kinds: from one struct column per kind, or from the table of one kind.
 
-This is the reverse of ``record_kinds``. The rows of each kind are encoded together by their layout,
+This is the reverse of ``kinds_decoding``. The rows of each kind are encoded together by their layout,
 and put back in row order. Then the kind of each record is determined from its bytes as a reader
 would do it. A record that would be read as a different kind is an error.
 """
@@ -18,9 +18,9 @@ from trailgate.arrays import Longs, Mask
 from trailgate.cobol.records.added_columns import FILE_COLUMN, RAW_COLUMN
 from trailgate.cobol.records.encoding import RecordEncoder
 from trailgate.cobol.records.kind_rules import RecordKinds
+from trailgate.cobol.records.kinds_decoding import KIND_COLUMN, KindsDecoder, SingleKindDecoder
 from trailgate.cobol.records.record_bytes import RecordBytes
 from trailgate.cobol.records.record_ids import ID_COLUMN, is_level_column
-from trailgate.cobol.records.record_kinds import KIND_COLUMN, KindsDecoder, SingleKindDecoder
 from trailgate.columnar.gather import gather
 from trailgate.columnar.strings import byte_view
 from trailgate.errors import DecodeError, EncodeError, Where, did_you_mean

@@ -1,6 +1,6 @@
 """Encode rows with nested lists of records, and write each record after its parent.
 
-This is the reverse of ``nested_kinds``. A record is followed by the records in its lists, list by
+This is the reverse of ``nested_decoding``. A record is followed by the records in its lists, list by
 list. If the records have their original offsets (column ``_offset``), the records of a tree are
 written in that order instead. Reading the file again must produce the same trees, so a record that
 would be read as another's child is an error, and so are records with original bytes (``_raw``)
@@ -19,10 +19,10 @@ import pyarrow.compute as pc
 from trailgate.arrays import Longs, Mask
 from trailgate.cobol.records.added_columns import OFFSET_COLUMN, RAW_COLUMN
 from trailgate.cobol.records.kinds_encoding import KindsEncoder, RowsOfKind
-from trailgate.cobol.records.nested_kinds import NestedDecoder
+from trailgate.cobol.records.nested_columns import is_list_type, nested_type_error
+from trailgate.cobol.records.nested_decoding import NestedDecoder
 from trailgate.cobol.records.record_bytes import RecordBytes
 from trailgate.cobol.records.record_ids import ID_COLUMN
-from trailgate.cobol.records.struct_columns import is_list, type_error
 from trailgate.errors import EncodeError, Where
 
 UNKNOWN: Final = -1  # an offset
@@ -258,14 +258,14 @@ def _list_of(child: str, values: pa.Array | None, name: str) -> pa.Array:
             where=Where(field=child),
             hint="Use an empty array, or NULL, if it has no such records",
         )
-    if not is_list(values.type):
-        raise type_error(child, values.type, "an array of structs")
+    if not is_list_type(values.type):
+        raise nested_type_error(child, values.type, "an array of structs")
     return values
 
 
 def _members(child: str, structs: pa.Array) -> dict[str, pa.Array]:
     if not pa.types.is_struct(structs.type):
-        raise type_error(child, structs.type, "a struct")
+        raise nested_type_error(child, structs.type, "a struct")
     if structs.null_count:
         raise EncodeError("NULL in an array of records", where=Where(field=child))
     return dict(zip((field.name for field in structs.type), structs.flatten(), strict=True))

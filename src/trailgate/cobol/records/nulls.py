@@ -15,8 +15,8 @@ import pyarrow as pa
 
 from trailgate.arrays import Mask, Octets
 from trailgate.cobol.copybook.layouts import CopybookField, Usage
+from trailgate.cobol.values.code_pages import page_for_errors
 from trailgate.cobol.values.codec import Encoder, ValueOptions
-from trailgate.cobol.values.text import page_for_errors
 from trailgate.errors import OptionError, did_you_mean
 
 

@@ -7,20 +7,23 @@ fewer elements, or because an indicator states NULL. The policy for short record
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import Final, NamedTuple
 
 import numpy as np
 
 from trailgate.arrays import Mask
-from trailgate.cobol.copybook.items import PlacedItem
 from trailgate.cobol.copybook.layouts import CopybookField, Usage
-from trailgate.cobol.records.field_faults import CUT_OFF, CUT_REDEFINED, ChunkFindings, FieldFault
+from trailgate.cobol.copybook.placed_items import PlacedItem
+from trailgate.cobol.records.field_faults import (
+    ChunkFindings,
+    FieldFault,
+    short_fault,
+)
 from trailgate.cobol.records.indicators import Indicator
 from trailgate.cobol.records.record_bytes import RecordBytes, count_bytes_present, find_cut_records
 from trailgate.cobol.records.record_options import RecordOptions, ShortRecordPolicy
-from trailgate.cobol.values.codec import BlankPolicy, FaultReason
-from trailgate.cobol.values.text import page_for_errors
+from trailgate.cobol.values.code_pages import page_for_errors
+from trailgate.cobol.values.codec import BlankPolicy
 
 # Text usages; usages whose codec depends on the picture; numbers that are printed characters; and
 # numbers that can be blank.
@@ -130,29 +133,3 @@ def find_usable_rows(
         short &= item.active
     faults.append(short_fault(item, short if absent is None else short & ~absent))
     return ~short if item.active is None else item.active & ~short
-
-
-def short_fault(item: PlacedItem, rows: Mask) -> FieldFault:
-    """Build the fault of records that end before, or inside, an item."""
-    reason = CUT_REDEFINED if _is_redefined(item) else CUT_OFF
-    return FieldFault(
-        field=item.name,
-        size=item.field.size,
-        at=item.offset,
-        rows=rows,
-        explain=lambda _: reason,
-        why=FaultReason.SHORT,
-    )
-
-
-def _is_redefined(item: PlacedItem) -> bool:
-    """Return True if a REDEFINES shares bytes with the item or with a group around it."""
-    for group, field in pairwise((*item.groups, item.field)):
-        # Two fields share bytes if one redefines the other, or both redefine a third.
-        base = (field.redefines or field.name).upper()
-        for other in group.children:
-            if other is field or other.filler:
-                continue
-            if (other.redefines or "").upper() == base or other.name.upper() == base:
-                return True
-    return False

@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from trailgate.arrays import Longs, Mask, Octets, octets, sliding_windows
-from trailgate.cobol.copybook.items import PlacedItem
-from trailgate.cobol.records.kernels import copy_columns, copy_present
+from trailgate.cobol.copybook.placed_items import PlacedItem
+from trailgate.cobol.records.record_bytes_kernels import copy_columns, copy_present
 
 Items = npt.NDArray[Any]
 
@@ -114,7 +114,7 @@ def records_at(
 
 
 def records_of_length(data: Any, length: int, *, first: int = 0, base: int = 0) -> RecordBytes:
-    """Cut data into contiguous records of one length, without an incomplete record at the end."""
+    """Cut bytes into a ``RecordBytes`` of contiguous records of one length, without an incomplete record at the end."""
     found = octets(data)
     starts = np.arange(0, len(found) - length + 1, length, dtype=np.int64)
     return RecordBytes(
@@ -123,7 +123,7 @@ def records_of_length(data: Any, length: int, *, first: int = 0, base: int = 0) 
 
 
 def find_cut_records(records: RecordBytes, item: PlacedItem) -> Mask | None:
-    """Return a mask of the records that end before the item's last byte, or None if no record does."""
+    """Return a mask of the records whose bytes end before the item's last byte, or None if no record's do."""
     end = item.offset + item.field.size
     if records.step is not None and isinstance(end, int):
         return None if end <= records.step else np.ones(len(records), bool)
@@ -132,7 +132,7 @@ def find_cut_records(records: RecordBytes, item: PlacedItem) -> Mask | None:
 
 
 def copy_items(records: RecordBytes, item: PlacedItem, usable: Mask | None, target: Octets) -> None:
-    """Copy the bytes of a COBOL item from each record into the rows of a matrix.
+    """Copy the bytes of an item from each record of a ``RecordBytes`` into the rows of a matrix.
 
     The rows of records that are not ``usable`` stay unchanged.
     """
@@ -147,8 +147,8 @@ def copy_items(records: RecordBytes, item: PlacedItem, usable: Mask | None, targ
             slots[usable] = sliding_windows(records.data, size)[starts]
 
 
-def copy_alike(records: RecordBytes, items: list[PlacedItem], target: Octets) -> bool:
-    """Copy items of one size, such as all occurrences of an OCCURS, into a matrix, item by item.
+def copy_items_of_one_size(records: RecordBytes, items: list[PlacedItem], target: Octets) -> bool:
+    """Copy items of one size, such as all occurrences of an OCCURS, from a ``RecordBytes`` into a matrix, item by item.
 
     Returns False, and copies nothing, if the records are not evenly spaced, or if an item's offset
     is not the same in all records.
@@ -164,7 +164,7 @@ def copy_alike(records: RecordBytes, items: list[PlacedItem], target: Octets) ->
 def copy_short_items(
     records: RecordBytes, item: PlacedItem, short: Mask, fill: bytes, target: Octets
 ) -> None:
-    """Copy the part of an item that each short record contains, and pad the rest with ``fill``."""
+    """Copy the part of an item that each short record of a ``RecordBytes`` contains, and pad the rest with ``fill``."""
     rows = np.flatnonzero(short)
     # resize repeats the fill: b"ab" in five bytes is b"ababa".
     target[rows] = np.resize(np.frombuffer(fill, np.uint8), target.shape[1])
@@ -175,13 +175,13 @@ def copy_short_items(
 
 
 def count_bytes_present(records: RecordBytes, item: PlacedItem) -> Longs:
-    """Return how many bytes of the item each record contains; 0 or less if it ends before the item."""
+    """Return how many bytes of the item each record's bytes contain; 0 or less if the record ends before the item."""
     values: Longs = records.ends - records.starts - item.offset
     return np.minimum(values, item.field.size)
 
 
 def matrix_of(records: RecordBytes, item: PlacedItem) -> Octets:
-    """Return the bytes of an item in all records as a matrix, a view of the buffer if possible.
+    """Return the bytes of an item in all records of a ``RecordBytes`` as a matrix, a view of the buffer if possible.
 
     All records must have the complete item.
     """

@@ -34,8 +34,8 @@ def is_level_column(name: str) -> bool:
     return name.startswith("_id_") and name[4:].isdecimal()
 
 
-def chains_of(kinds: Sequence[str], parents: Mapping[str, str]) -> list[list[int]]:
-    """Return, for each kind, the indexes of its ancestors from the outermost down to itself.
+def ancestors_of_kinds(kinds: Sequence[str], parents: Mapping[str, str]) -> list[list[int]]:
+    """Return the kinds that give a record of each kind its id columns: the indexes of its ancestors, from the outermost down to itself.
 
     Raises OptionError if a kind is unknown, or is its own ancestor.
     """

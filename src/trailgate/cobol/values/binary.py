@@ -24,8 +24,6 @@ from trailgate.cobol.values.codec import (
     DecodedColumn,
     Decoder,
     Encoder,
-    Explain,
-    FaultExplanation,
     IntegerRepresentation,
     ValueOptions,
     encode_error,
@@ -37,7 +35,7 @@ from trailgate.cobol.values.decimals import (
     column_of,
     number_form,
     number_of,
-    unscale_to,
+    unscale_decimals,
 )
 from trailgate.cobol.values.kernels import scale_pairs, scale_words
 from trailgate.columnar.numbers import integer_limits, parse_decimals
@@ -45,7 +43,7 @@ from trailgate.errors import DecodeError, EncodeError, OptionError
 
 _LOG: Final = logging.getLogger(__name__)
 ABOVE_PICTURE: Final = "%s: %d has more than the %d digits of its picture, and is written as TRUNC(BIN) stores it; signs=strict refuses such numbers"
-_WORD: Final = 8
+WORD: Final = 8
 # Bytes of a decimal128: two words of 64 bits.
 _PAIR: Final = 16
 _MOST: Final = 10**DECIMAL_DIGITS - 1
@@ -64,7 +62,7 @@ def _little(field: CopybookField, options: ValueOptions) -> bool:
     return order is Endian.LITTLE
 
 
-def _is_limited(field: CopybookField, options: ValueOptions) -> bool:
+def is_limited(field: CopybookField, options: ValueOptions) -> bool:
     """Return True if values are limited by the digits of the picture, not only by the size of the field."""
     return options.strict and field.usage in (Usage.BINARY, Usage.LITTLE)
 
@@ -74,7 +72,7 @@ def _bounds(field: CopybookField, options: ValueOptions) -> tuple[int, int]:
     number = number_of(field)
     low, high = integer_limits(field.size, number.signed)
     # Example: if the picture counts, S9(4) COMP takes -9999 to 9999, although two bytes reach 32767.
-    most = 10**number.digits - 1 if _is_limited(field, options) else _MOST
+    most = 10**number.digits - 1 if is_limited(field, options) else _MOST
     return max(low, -most), min(high, most)
 
 
@@ -87,13 +85,11 @@ def binary_form(field: CopybookField, options: ValueOptions) -> NumberForm:
     """
     number = number_of(field)
     _, high = integer_limits(field.size, number.signed)
-    if field.size > _WORD:
+    if field.size > WORD:
         high = min(high, 10 ** (DECIMAL_DIGITS - max(-number.scale, 0)) - 1)
-    digits = number.digits if _is_limited(field, options) else max(len(str(high)), number.digits)
+    digits = number.digits if is_limited(field, options) else max(len(str(high)), number.digits)
     unsigned_word = (
-        field.usage not in (Usage.BINARY, Usage.LITTLE)
-        and not number.signed
-        and field.size == _WORD
+        field.usage not in (Usage.BINARY, Usage.LITTLE) and not number.signed and field.size == WORD
     )
     integral = number.scale == 0 and options.integers is not IntegerRepresentation.DECIMAL
     if integral and not unsigned_word and number.digits <= _INT64_DIGITS:
@@ -107,7 +103,7 @@ def decode_binary(field: CopybookField, options: ValueOptions) -> Decoder:
     little = _little(field, options)
     low, high = _bounds(field, options)
     # Two words per number; the column's precision can be lower than the bytes allow.
-    if field.size > _WORD:
+    if field.size > WORD:
         most = 10 ** (form.type.precision - form.zeros) - 1
         bounds = max(low, -most), min(high, most)
         return _pairs_decoder(form, bounds, little=little, signed=number.signed)
@@ -172,7 +168,7 @@ def _above(pairs: npt.NDArray[np.uint64], bound: int, *, signed: bool) -> Mask:
 
 def _exceeds_int64(field: CopybookField, form: NumberForm) -> bool:
     """Return True if the field is an unsigned 8-byte word in an int64 column."""
-    unsigned_word = not number_of(field).signed and field.size == _WORD
+    unsigned_word = not number_of(field).signed and field.size == WORD
     return unsigned_word and pa.types.is_int64(form.type)
 
 
@@ -184,11 +180,11 @@ def load_words(matrix: Octets, *, little: bool, signed: bool) -> Longs:
         return matrix.view(f"{order}{kind}{size}")[:, 0].astype(f"{kind}8")
     # Put the bytes at the top of the word; shifting right then extends the sign. Example: the 3 bytes
     # FF FF FE become FF FF FE 00 00 00 00 00, shifted by 40 bits: -2.
-    padded = np.zeros((rows, _WORD), np.uint8)
-    first = _WORD - size if little else 0
+    padded = np.zeros((rows, WORD), np.uint8)
+    first = WORD - size if little else 0
     padded[:, first : first + size] = matrix
     words: Longs = padded.view(f"{order}{kind}8")[:, 0].astype(f"{kind}8")
-    return words >> words.dtype.type(8 * (_WORD - size))
+    return words >> words.dtype.type(8 * (WORD - size))
 
 
 def _column(form: NumberForm, words: Longs, bad: Mask | None) -> pa.Array:
@@ -213,7 +209,7 @@ def encode_binary(field: CopybookField, options: ValueOptions) -> Encoder:
         units_of = f" in units of 10^{-number.scale}" if number.scale else ""
         problem = f"a number outside {low} to {high}{units_of}"
         try:
-            units = parse_decimals(unscale_to(values, number.scale), _UNITS)
+            units = parse_decimals(unscale_decimals(values, number.scale), _UNITS)
         except DecodeError as error:  # more digits than a decimal has
             row = error.where.record or 0
             raise encode_error(problem, row, values[row].as_py()) from None
@@ -239,7 +235,7 @@ def _picture_warning(field: CopybookField, options: ValueOptions) -> Callable[[p
     such numbers are errors then.
     """
     most = 10 ** number_of(field).digits - 1
-    is_silent = field.usage not in (Usage.BINARY, Usage.LITTLE) or _is_limited(field, options)
+    is_silent = field.usage not in (Usage.BINARY, Usage.LITTLE) or is_limited(field, options)
     warned = False
 
     def warn(units: pa.Array) -> None:
@@ -257,18 +253,6 @@ def _picture_warning(field: CopybookField, options: ValueOptions) -> Callable[[p
 
 def _decimal(bound: int) -> pa.Scalar:
     return pa.scalar(Decimal(bound), _UNITS)
-
-
-def explain_binary(field: CopybookField, options: ValueOptions) -> Explain:
-    """Return a function that explains why the bytes of a binary item are not a number with the digits of its picture."""
-    if field.size > _WORD and not _is_limited(field, options):
-        problem = (
-            f"a binary number of more than {binary_form(field, options).type.precision} digits"
-        )
-        return lambda _: FaultExplanation(problem, "A decimal column has no more digits")
-    problem = f"a binary number of more than {number_of(field).digits} digits"
-    reason = FaultExplanation(problem, "COMP-5, or lenient signs, allow all values of the bytes")
-    return lambda _: reason
 
 
 Doubles = npt.NDArray[np.float64]

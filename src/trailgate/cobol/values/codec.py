@@ -16,7 +16,6 @@ import pyarrow as pa
 
 from trailgate.arrays import Mask, Octets
 from trailgate.cobol.copybook.layouts import CobolDialect, CopybookField, Endian, SignRules
-from trailgate.columnar.code_pages import CodePage, code_page
 from trailgate.errors import EncodeError, Where
 
 
@@ -157,11 +156,6 @@ class CobolValueCodec(NamedTuple):
     decoder: Callable[[CopybookField, ValueOptions], Decoder]
     encoder: Callable[[CopybookField, ValueOptions], Encoder]
     explainer: Callable[[CopybookField, ValueOptions], Explain]
-
-
-def page_of(field: CopybookField, options: ValueOptions) -> CodePage:
-    """Return the code page of a COBOL field's text."""
-    return code_page(field.code_page or options.dialect.code_page)
 
 
 def encode_error(problem: str, row: int, value: object = None) -> EncodeError:

@@ -11,19 +11,13 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import Octets
-from trailgate.cobol.copybook.layouts import CopybookField, NumberFormat, Usage
-from trailgate.cobol.values.bad_numbers import explain_number
-from trailgate.cobol.values.binary import (
-    decode_binary,
-    decode_float,
-    encode_binary,
-    encode_float,
-    explain_binary,
-)
+from trailgate.cobol.copybook.layouts import CopybookField, Endian, NumberFormat, Usage
+from trailgate.cobol.values.binary import decode_binary, decode_float, encode_binary, encode_float
 from trailgate.cobol.values.codec import (
     CobolValueCodec,
     DecodedColumn,
@@ -38,23 +32,69 @@ from trailgate.cobol.values.codec import (
 from trailgate.cobol.values.decimals import DECIMAL_DIGITS, number_of, text_of
 from trailgate.cobol.values.edited import decode_edited, encode_edited
 from trailgate.cobol.values.packed import decode_packed, encode_packed
-from trailgate.cobol.values.printed import (
-    decode_float_text,
-    encode_float_text,
-    explain_float_text,
-    wrap_national,
-)
-from trailgate.cobol.values.text import (
-    decode_raw,
-    decode_text,
-    encode_raw,
-    encode_text,
+from trailgate.cobol.values.printed_floats import decode_float_text, encode_float_text
+from trailgate.cobol.values.reasons import (
+    explain_binary,
     explain_bytes,
+    explain_float_text,
+    explain_number,
     explain_text,
 )
+from trailgate.cobol.values.text import decode_raw, decode_text, encode_raw, encode_text
 from trailgate.cobol.values.zoned import decode_zoned, encode_zoned
 from trailgate.columnar.numbers import parse_decimals
 from trailgate.errors import DecodeError, DefinitionError, OptionError, Where
+
+ASCII: Final = "iso8859-1"  # the code page of the low bytes of national characters
+
+
+NO_DIGIT: Final = 0xFF
+
+
+# National usages, and the usage of their low bytes alone.
+_NARROW: Final = MappingProxyType(
+    {
+        Usage.NATIONAL_DIGITS: Usage.ZONED,
+        Usage.NATIONAL_EDITED: Usage.EDITED,
+        Usage.NATIONAL_FLOAT: Usage.FLOAT_TEXT,
+    }
+)
+
+
+def _narrow(field: CopybookField) -> CopybookField:
+    """Return the field of single bytes that remains if each national character is reduced to its low byte."""
+    return replace(field, usage=_NARROW[field.usage], size=field.size // 2, code_page=ASCII)
+
+
+def wrap_national(codec: CobolValueCodec) -> CobolValueCodec:
+    """Wrap a codec of numbers in single bytes as that of numbers in national characters (UTF-16)."""
+
+    def decode_national(field: CopybookField, options: ValueOptions) -> Decoder:
+        decode = codec.decoder(_narrow(field), options)
+        # The column of the first high byte: 1 in little-endian UTF-16, 0 in big-endian.
+        first = options.national is Endian.LITTLE
+
+        def decode_pairs(matrix: Octets) -> DecodedColumn:
+            # If a high byte is not zero, the character is not ASCII, and NO_DIGIT makes the codec
+            # refuse it.
+            high, low = matrix[:, first::2], matrix[:, 1 - first :: 2]
+            return decode(np.where(high == 0, low, NO_DIGIT).astype(np.uint8))
+
+        return decode_pairs
+
+    def encode_national(field: CopybookField, options: ValueOptions) -> Encoder:
+        encode = codec.encoder(_narrow(field), options)
+
+        def encode_pairs(values: pa.Array) -> Octets:
+            narrow = encode(values)
+            wide = np.zeros((len(narrow), field.size), np.uint8)
+            wide[:, options.national is Endian.BIG :: 2] = narrow
+            return wide
+
+        return encode_pairs
+
+    return CobolValueCodec(decode_national, encode_national, codec.explainer)
+
 
 _TEXT = CobolValueCodec(decode_text, encode_text, explain_text)
 _ZONED = CobolValueCodec(decode_zoned, encode_zoned, explain_number)
@@ -103,7 +143,7 @@ def codec_of(field: CopybookField) -> CobolValueCodec:
 
 
 def decoder(field: CopybookField, options: ValueOptions = OPTIONS) -> Decoder:
-    """Return a function that decodes a field's byte matrix (one row per record) into a column.
+    """Return the decoder of a field's codec, which decodes a byte matrix (one row per record) into a column.
 
     See ``DecodedColumn``.
     """
@@ -115,14 +155,14 @@ def decoder(field: CopybookField, options: ValueOptions = OPTIONS) -> Decoder:
 
 
 def encoder(field: CopybookField, options: ValueOptions = OPTIONS) -> Encoder:
-    """Return a function that encodes a column into a field's bytes. It raises EncodeError with the row."""
+    """Return the encoder of a field's codec, which encodes a column into the field's bytes. It raises EncodeError with the row."""
     encode = codec_of(field).encoder(field, options)
     text = _is_text(field, options) or _keeps_zeros(field, options)
     return _from_text(field, encode) if text else encode
 
 
 def explainer(field: CopybookField, options: ValueOptions = OPTIONS) -> Explain:
-    """Return a function that explains why bytes are not a value of the field."""
+    """Return the explainer of a field's codec, which explains why bytes are not a value of the field."""
     return codec_of(field).explainer(field, options)
 
 

@@ -1,7 +1,7 @@
 """Decode and encode decimal numbers: what zoned (``zoned.py``), packed (``packed.py``) and edited numbers share.
 
 ``DigitBytes`` describes the bytes of a field: one table maps each byte to its digits, another table
-maps the byte with the sign to a sign. ``decode_digits`` decodes all rows of a column with these
+maps the byte with the sign to a sign. ``decode_decimal_digits`` decodes all rows of a column with these
 tables. ``digits_of`` turns a column into a matrix of digits, which an encoder turns into bytes. For
 example, packed ``12 34 5D`` with scale 2 is -123.45.
 """
@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask, Octets, Words, flat_rows
 from trailgate.cobol.copybook.layouts import CopybookField, NumberFormat
+from trailgate.cobol.values.code_pages import page_of_field
 from trailgate.cobol.values.codec import (
     AppliedPolicy,
     BlankPolicy,
@@ -26,7 +27,6 @@ from trailgate.cobol.values.codec import (
     PaddingPolicy,
     ValueOptions,
     encode_error,
-    page_of,
     refuse_nulls,
 )
 from trailgate.cobol.values.kernels import (
@@ -96,7 +96,9 @@ def number_form(
     )
     kind = pa.int64() if small else pa.decimal128(precision, scale)
     blank_is = None if field.blank_when_zero else options.blank
-    return NumberForm(kind, zeros, page_of(field, options).blank, blank_is, options.low_values)
+    return NumberForm(
+        kind, zeros, page_of_field(field, options).blank, blank_is, options.low_values
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -117,10 +119,10 @@ class DigitBytes:
     zone: int = NOWHERE  # the high nibble of digit bytes, such as 0xF0; 0 for packed
 
 
-def decode_digits(
+def decode_decimal_digits(
     form: NumberForm, digit_bytes: DigitBytes, matrix: Octets, written: Octets | None = None
 ) -> DecodedColumn:
-    """Decode a column of decimal digits. Each row of ``matrix`` is one value.
+    """Decode the digits of a zoned, packed or edited field into a column of decimals. Each row of ``matrix`` is one value.
 
     If the matrix was converted from national characters, ``written`` are the original bytes of the
     field.
@@ -307,8 +309,8 @@ def _as_decimal128(values: pa.Array) -> pa.Array:
     raise encode_error(problem, row, values[row].as_py())
 
 
-def unscale_to(values: pa.Array, scale: int) -> pa.Array:
-    """Convert numbers to units of 10^-scale, as signed text. Raises EncodeError if digits would be lost."""
+def unscale_decimals(values: pa.Array, scale: int) -> pa.Array:
+    """Convert decimals to units of 10^-scale, as signed text, to write their digits. Raises EncodeError if digits would be lost."""
     text, own_scale = _unscale(values)
     minus = pc.if_else(pc.starts_with(text, "-"), "-", "")
     digits = _rescale(values, pc.utf8_ltrim(text, "-"), scale - own_scale)
@@ -354,8 +356,8 @@ def _misfit(values: pa.Array, wrong: Mask, problem: str) -> EncodeError:
     return encode_error(problem, row, values[row].as_py())
 
 
-def digit_table(characters: bytes) -> Longs:
-    """Build a byte table that maps the ten digits of a code page to 0 to 9, and all other bytes to WRONG."""
+def decimal_digit_table(characters: bytes) -> Longs:
+    """Build a byte table for decimal fields that maps the ten digits of a code page to 0 to 9, and all other bytes to WRONG."""
     table = np.full(256, WRONG)
     table[list(characters)] = np.arange(10)
     return table

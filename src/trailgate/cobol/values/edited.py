@@ -22,12 +22,13 @@ import pyarrow as pa
 
 from trailgate.arrays import Longs, Mask, Octets
 from trailgate.cobol.copybook.layouts import CopybookField
-from trailgate.cobol.values.codec import DecodedColumn, Decoder, Encoder, ValueOptions, page_of
+from trailgate.cobol.values.code_pages import page_of_field
+from trailgate.cobol.values.codec import DecodedColumn, Decoder, Encoder, ValueOptions
 from trailgate.cobol.values.decimals import (
     DigitBytes,
     DigitRows,
-    decode_digits,
-    digit_table,
+    decimal_digit_table,
+    decode_decimal_digits,
     digits_of,
     number_form,
     number_of,
@@ -40,7 +41,7 @@ from trailgate.errors import DefinitionError, Where
 _PART: Final = re.compile(r"(CR|DB|.)(?:\((\d+)\))?")
 
 # Reading yields digits 0 to 9 and a sign code: 0 plus, 1 minus, _BAD.
-_DIGITS: Final = digit_table(bytes(range(10)))
+_DIGITS: Final = decimal_digit_table(bytes(range(10)))
 _SIGNS: Final = np.full(256, WRONG)
 _SIGNS[:2] = 0, MINUS
 _BAD: Final = 2
@@ -152,7 +153,7 @@ def _bytes_of(field: CopybookField, options: ValueOptions) -> npt.NDArray[np.uin
     """
     zone_of(field, options)  # raises for code pages without single-byte digits
     table = np.zeros(256, np.uint8)
-    encoded = page_of(field, options).encode(pa.array(list(_SYMBOLS))).to_pylist()
+    encoded = page_of_field(field, options).encode(pa.array(list(_SYMBOLS))).to_pylist()
     for character, byte in zip(_SYMBOLS, encoded, strict=True):
         table[ord(character)] = byte[0]
     if field.comma:
@@ -201,7 +202,7 @@ def decode_edited(field: CopybookField, options: ValueOptions) -> Decoder:
             state.bad &= ~(shown == template).all(axis=1)
         signs = np.where(state.bad, _BAD, state.negative).astype(np.uint8)
         digits = np.column_stack([*state.digits, signs])
-        return decode_digits(form, digit_bytes, digits, written=matrix)
+        return decode_decimal_digits(form, digit_bytes, digits, written=matrix)
 
     return decode
 

@@ -66,7 +66,7 @@ class DigitTables(NamedTuple):
 def decode_narrow_numbers(
     values: DecimalRows, tables: DigitTables, zeros: int, numbers: Longs, bad: Mask
 ) -> int:
-    """Convert numbers of up to 18 digits. Fills ``numbers`` and ``bad``; returns how many rows are bad.
+    """Convert rows of up to 18 digits to 64-bit words. Fills ``numbers`` and ``bad``; returns how many rows are bad.
 
     ``zeros`` zeros are appended to the digits. For example, packed ``12 34 5D`` (``base`` 100,
     ``sign_base`` 10) is -12345, and ``12 34 5A`` is bad under strict signs.
@@ -150,7 +150,7 @@ def _join(word: np.uint64, base: int) -> int:
 def decode_wide_numbers(
     values: DecimalRows, tables: DigitTables, zeros: int, numbers: Words, bad: Mask
 ) -> int:
-    """Convert numbers of up to 38 digits. The parameters are the same as those of ``decode_narrow_numbers``.
+    """Convert rows of up to 38 digits to 128-bit words. The parameters are the same as those of ``decode_narrow_numbers``.
 
     The digits are read in chunks whose value fits 32 bits; each chunk is added to a 128-bit number
     (``high``, ``low``). For example, 12 zoned digits are a chunk of 8 and one of 4: number = (first
@@ -207,7 +207,7 @@ def replace_padding(
     trim: bool,
     done: Mask,
 ) -> int:
-    """Replace the padding of DISPLAY numbers by zeros.
+    """Replace the padding in rows of bytes of DISPLAY numbers by zeros.
 
     Marks the changed rows in ``done``, and returns their number.
 

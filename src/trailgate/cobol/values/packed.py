@@ -20,7 +20,7 @@ from trailgate.cobol.values.codec import (
 )
 from trailgate.cobol.values.decimals import (
     DigitBytes,
-    decode_digits,
+    decode_decimal_digits,
     digits_of,
     number_form,
     number_of,
@@ -79,7 +79,7 @@ def decode_packed(field: CopybookField, options: ValueOptions) -> Decoder:
             most_first=_most_first(2 * field.size - 1, number.digits),
             zone=0,
         )
-    return lambda matrix: decode_digits(form, digit_bytes, matrix)
+    return lambda matrix: decode_decimal_digits(form, digit_bytes, matrix)
 
 
 def encode_packed(field: CopybookField, options: ValueOptions) -> Encoder:

@@ -6,7 +6,7 @@ with blanks. Raw fields (POINTER, INDEX) are bytes or hexadecimal text.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from types import MappingProxyType
 from typing import Final
 
@@ -15,32 +15,23 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import Octets
-from trailgate.cobol.copybook.layouts import CopybookField, Endian, Usage
+from trailgate.cobol.copybook.layouts import CopybookField, Usage
+from trailgate.cobol.values.code_pages import text_page
 from trailgate.cobol.values.codec import (
     DecodedColumn,
     Decoder,
     Encoder,
-    Explain,
-    FaultExplanation,
     RawRepresentation,
     TrimSide,
     ValueOptions,
     encode_error,
-    page_of,
     refuse_nulls,
 )
 from trailgate.columnar.code_pages import (
-    NATIONAL,
-    NATIONAL_LITTLE,
-    CodePage,
     SingleBytePage,
-    Utf8Page,
-    code_page,
-    double_byte_page,
 )
 from trailgate.columnar.hex_digits import LOWER, to_hex
 from trailgate.columnar.strings import byte_view, matrix_to_binary
-from trailgate.errors import OptionError
 
 # For each side, the functions that trim ASCII blanks and that trim a given character.
 _TRIMS: Final = MappingProxyType(
@@ -51,58 +42,6 @@ _TRIMS: Final = MappingProxyType(
     }
 )
 _WIDE_BLANK = "\N{IDEOGRAPHIC SPACE}"
-# The code pages of Unicode text by their registered names. The first one is the default.
-_UNICODE: Final[Mapping[Usage, Mapping[str, CodePage]]] = MappingProxyType(
-    {
-        Usage.NATIONAL: {"utf-16-be": NATIONAL, "utf-16-le": NATIONAL_LITTLE},
-        Usage.UTF8: {"utf-8": Utf8Page()},
-    }
-)
-
-
-def text_page(field: CopybookField, options: ValueOptions) -> CodePage:
-    """Return the code page of a COBOL text field.
-
-    Raises OptionError if the code page does not fit the field's USAGE.
-    """
-    unicode = _UNICODE.get(field.usage)
-    if unicode is not None:
-        little = field.usage is Usage.NATIONAL and options.national is Endian.LITTLE
-        return _unicode_page(unicode, field.code_page or ("utf-16-le" if little else None))
-    page = page_of(field, options)
-    return double_byte_page(page) if field.usage is Usage.DBCS else page
-
-
-def page_for_errors(field: CopybookField, options: ValueOptions) -> CodePage:
-    """Return the code page in which error messages show the bytes of any field."""
-    if field.usage in (Usage.NATIONAL_DIGITS, Usage.NATIONAL_EDITED, Usage.NATIONAL_FLOAT):
-        return NATIONAL_LITTLE if options.national is Endian.LITTLE else NATIONAL
-    strings = (Usage.TEXT, Usage.DBCS, *_UNICODE)
-    return text_page(field, options) if field.usage in strings else page_of(field, options)
-
-
-def has_own_code_pages(field: CopybookField, name: str) -> bool:
-    """Return True if the named code page must not apply to a field.
-
-    Unicode text has its own code pages, and UTF-16 has no DISPLAY numbers.
-    """
-    page, unicode = code_page(name), _UNICODE.get(field.usage)
-    if unicode is None:
-        return field.number is not None and page in (NATIONAL, NATIONAL_LITTLE)
-    return page.name not in unicode
-
-
-def _unicode_page(pages: Mapping[str, CodePage], name: str | None) -> CodePage:
-    """Return the named Unicode code page, or the default. Raises OptionError for other code pages."""
-    if name is None:
-        return next(iter(pages.values()))
-    asked = code_page(name).name
-    if asked not in pages:
-        problem = (
-            f"{asked} is not a code page of {next(iter(pages)).replace('utf-16-be', 'UTF-16')} text"
-        )
-        raise OptionError(problem, hint=f"It can be {' or '.join(pages)}")
-    return pages[asked]
 
 
 def decode_text(field: CopybookField, options: ValueOptions) -> Decoder:
@@ -169,15 +108,8 @@ def encode_text(field: CopybookField, options: ValueOptions) -> Encoder:
     return encode
 
 
-def explain_text(field: CopybookField, options: ValueOptions) -> Explain:
-    """Return a function that explains why a text field's bytes are not text."""
-    problem = f"bytes that are not characters of {text_page(field, options).name}"
-    reason = FaultExplanation(problem, "Is the code page a different one?")
-    return lambda _: reason
-
-
 def decode_raw(field: CopybookField, options: ValueOptions) -> Decoder:
-    """Return the decoder of raw fields: bytes, or their hex digits."""
+    """Return the decoder of raw fields, such as POINTER: bytes, or text of their hex digits."""
     del field
     if options.raw is RawRepresentation.BINARY:
         return lambda matrix: DecodedColumn(matrix_to_binary(matrix))
@@ -185,7 +117,7 @@ def decode_raw(field: CopybookField, options: ValueOptions) -> Decoder:
 
 
 def encode_raw(field: CopybookField, options: ValueOptions) -> Encoder:
-    """Return the encoder of raw fields: from bytes or hex digits, exactly of the field's size."""
+    """Return the encoder of raw fields, such as POINTER: from bytes or text of hex digits, exactly of the field's size."""
     hexed = options.raw is RawRepresentation.HEX
 
     def encode(values: pa.Array) -> Octets:
@@ -209,12 +141,3 @@ def _unhex(row: int, text: str) -> bytes:
         return bytes.fromhex(text)
     except ValueError:
         raise encode_error("not pairs of hex digits, such as 0a1b", row, text) from None
-
-
-def explain_bytes(field: CopybookField, _: ValueOptions) -> Explain:
-    """Return an explanation for usages in which every bit pattern is a valid value.
-
-    The returned function is a placeholder, and never called.
-    """
-    kind = "" if field.usage is Usage.RAW else ", not a floating point number"
-    return lambda raw: FaultExplanation(f"{len(raw)} bytes{kind}")

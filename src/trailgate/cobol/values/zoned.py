@@ -13,16 +13,12 @@ import pyarrow as pa
 
 from trailgate.arrays import Longs, Mask, Octets
 from trailgate.cobol.copybook.layouts import CopybookField, SignPosition
-from trailgate.cobol.values.codec import (
-    Decoder,
-    Encoder,
-    ValueOptions,
-    page_of,
-)
+from trailgate.cobol.values.code_pages import page_of_field
+from trailgate.cobol.values.codec import Decoder, Encoder, ValueOptions
 from trailgate.cobol.values.decimals import (
     DigitBytes,
-    decode_digits,
-    digit_table,
+    decimal_digit_table,
+    decode_decimal_digits,
     digits_of,
     number_form,
     number_of,
@@ -48,7 +44,7 @@ def zone_of(field: CopybookField, options: ValueOptions) -> int:
 
     Raises OptionError if a digit is not one byte there.
     """
-    page = page_of(field, options)
+    page = page_of_field(field, options)
     try:
         first = page.encode(pa.array(["0"]))[0].as_py()
     except EncodeError:
@@ -94,7 +90,7 @@ def decode_zoned(field: CopybookField, options: ValueOptions) -> Decoder:
         # A separate sign byte has no digit: plus is 0, minus is MINUS.
         signs[list(separate)] = 0, MINUS
     digit_bytes = DigitBytes(
-        digit_table(bytes(zone | digit for digit in range(10))),
+        decimal_digit_table(bytes(zone | digit for digit in range(10))),
         base=10,
         signs=signs,
         sign_at=0 if number.sign in _LEADING else field.size - 1,
@@ -102,7 +98,7 @@ def decode_zoned(field: CopybookField, options: ValueOptions) -> Decoder:
         padding=options.padding,
         zone=zone,
     )
-    return lambda matrix: decode_digits(form, digit_bytes, matrix)
+    return lambda matrix: decode_decimal_digits(form, digit_bytes, matrix)
 
 
 def sign_offset(field: CopybookField) -> tuple[int, bool]:
@@ -127,7 +123,7 @@ def _separate_signs(field: CopybookField, options: ValueOptions) -> bytes | None
     """Return the bytes of + and -, or None if the sign is overpunched."""
     if number_of(field).sign not in (SignPosition.LEADING_SEPARATE, SignPosition.TRAILING_SEPARATE):
         return None
-    page = page_of(field, options)
+    page = page_of_field(field, options)
     return b"".join(page.encode(pa.array(["+", "-"])).to_pylist())
 
 

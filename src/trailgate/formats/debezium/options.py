@@ -9,14 +9,9 @@ from typing import Annotated, Final, Literal
 
 from trailgate.errors import OptionError
 from trailgate.formats.json.options import MemberPaths
-from trailgate.messages.properties import (
-    DefinitionFiles,
-    Lookup,
-    MetadataOptions,
-    Properties,
-    PropertyReader,
-    ValueSource,
-)
+from trailgate.messages.metadata_options import MetadataOptions
+from trailgate.messages.properties import Properties
+from trailgate.messages.property_reader import DefinitionFiles, Lookup, PropertyReader, ValueSource
 from trailgate.messages.property_rows import SourceKind
 from trailgate.messages.publishing import ROW, PublishOptions
 from trailgate.model.tables import Definitions

@@ -7,17 +7,16 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from trailgate.columnar.temporal import DateFormat
-from trailgate.messages.properties import (
+from trailgate.messages.metadata_options import MetadataOptions, read_metadata_options
+from trailgate.messages.properties import Properties
+from trailgate.messages.property_reader import (
     DefinitionFiles,
     HeaderFields,
     Lookup,
-    MetadataOptions,
-    Properties,
     PropertyReader,
     bytes_for_error,
     configured_format,
     parse_names,
-    read_metadata,
 )
 from trailgate.messages.property_rows import SourceKind
 from trailgate.model.tables import Definitions, Table
@@ -65,7 +64,7 @@ def delimited_options(properties: Properties) -> DelimitedOptions:
     names = read.required("header", parse_names)
     # From here on, metadata properties may name the header's fields.
     read = replace(read, header=HeaderFields(names, "delim.header"))
-    rest: dict[str, Any] = {**read_metadata(read), **_tokens(read), **_switches(read)}
+    rest: dict[str, Any] = {**read_metadata_options(read), **_tokens(read), **_switches(read)}
     table = read.source("table")
     of_tables, of_columns = _date_formats(properties)
     options = DelimitedOptions(

@@ -24,7 +24,7 @@ from trailgate.columnar.code_pages import code_page
 from trailgate.definitions.copybook_tables import column_of
 from trailgate.definitions.defgen_layout import complete_table, find_layout_fault
 from trailgate.errors import DefinitionError, Where, did_you_mean
-from trailgate.messages.properties import DefinitionFiles, PropertyReader
+from trailgate.messages.property_reader import DefinitionFiles, PropertyReader
 from trailgate.model.tables import Column, DatabaseLines, Table
 from trailgate.model.types import TypeFamily
 

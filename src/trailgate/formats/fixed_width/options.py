@@ -36,16 +36,15 @@ from trailgate.formats.fixed_width.layouts import (
     read_layouts,
 )
 from trailgate.formats.fixed_width.values import field_reader
-from trailgate.messages.properties import (
+from trailgate.messages.metadata_options import MetadataOptions, read_metadata_options
+from trailgate.messages.properties import Properties
+from trailgate.messages.property_reader import (
     DefinitionFiles,
     HeaderFields,
-    MetadataOptions,
-    Properties,
     PropertyReader,
     ValueSource,
     parse_names,
     parse_source,
-    read_metadata,
 )
 from trailgate.messages.property_rows import SourceKind
 from trailgate.model.tables import Definitions, Table
@@ -97,7 +96,7 @@ def _options(
     fields = HeaderFields(names, f"the header {header.name}")
     # Metadata properties name fields of the header, or bind to them by name.
     read = replace(read, header=fields, binding=schema.binds)
-    options = read_metadata(read, lambda name: _code(read, name, values.dialect.code_page))
+    options = read_metadata_options(read, lambda name: _code(read, name, values.dialect.code_page))
     options |= {"schemaandtable": None, "table": _table(read), "schema": _schema(read)}
     options["timestamp_format"] = _timestamp_format(options, header)
     return FixedWidthOptions(

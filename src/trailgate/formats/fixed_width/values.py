@@ -16,9 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.cobol.copybook.layouts import CopybookField, SignPosition, Usage
+from trailgate.cobol.values.code_pages import page_for_errors
 from trailgate.cobol.values.codec import BlankPolicy, DecodedColumn, Explain, ValueOptions
 from trailgate.cobol.values.codecs import decoder, explainer
-from trailgate.cobol.values.text import page_for_errors
 from trailgate.columnar.code_pages import CodePage
 from trailgate.columnar.numbers import format_integers
 from trailgate.columnar.rows import find_failing_row, row_error

@@ -10,14 +10,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Annotated, Final, Literal
 
-from trailgate.messages.properties import (
-    DefinitionFiles,
-    HeaderFields,
-    MetadataOptions,
-    Properties,
-    PropertyReader,
-    read_metadata,
-)
+from trailgate.messages.metadata_options import MetadataOptions, read_metadata_options
+from trailgate.messages.properties import Properties
+from trailgate.messages.property_reader import DefinitionFiles, HeaderFields, PropertyReader
 from trailgate.messages.property_rows import SourceKind
 from trailgate.messages.publishing import ROW, PublishOptions
 from trailgate.model.tables import Definitions
@@ -96,7 +91,7 @@ def json_tables(properties: Properties, files: DefinitionFiles) -> Definitions:
 def json_options(properties: Properties) -> JsonOptions:
     """Read the options of the JSON parser. Raises OptionError that names line and property."""
     read = PropertyReader(properties, PARSER, MemberPaths(place="the message's members"))
-    common = read_metadata(read)
+    common = read_metadata_options(read)
     table = read.required_source("schemaandtable")
     sources = [table, *(common[name] for name in ("seqid", "timestamp", "txid", "optype"))]
     sources += [common[name] for name in ("txowner", "txname", "txind")]

@@ -35,7 +35,7 @@ from trailgate.errors import EncodeError
 from trailgate.formats.json import node_kernels as kernels
 from trailgate.formats.json.base64_text import to_base64
 from trailgate.formats.json.options import METADATA, JsonPublishOptions
-from trailgate.messages.publishing import NO_MESSAGES, WrittenMessages, bodies_of
+from trailgate.messages.publishing import NO_MESSAGES, WrittenMessages, bodies_as_array
 from trailgate.model.changes import (
     DELETE,
     INSERT,
@@ -295,7 +295,7 @@ def write_bodies(parts: Iterable[tuple[Longs, MeasuredRows]], count: int) -> pa.
     out = np.empty(int(places[-1]), np.uint8)
     for slots, objects in parts:
         objects.write(places[slots], out)
-    strings = bodies_of(out, places)
+    strings = bodies_as_array(out, places)
     # A message has at least its braces, so a body without bytes belongs to a slot without a part.
     if sizes.all():
         return strings

@@ -50,7 +50,7 @@ from trailgate.messages.messages import MessageBatch
 from trailgate.messages.parser import MessageFormat
 from trailgate.messages.problems import MessageErrors
 from trailgate.messages.raw_operations import POINT
-from trailgate.messages.records import BadMessagesError, MessageRecordGroup, one_by_one
+from trailgate.messages.records import BadMessagesError, MessageRecordGroup, errors_one_by_one
 from trailgate.model.changes import ABSENT, DELETE, INSERT, Image, StateColumn
 from trailgate.model.tables import Column, Table
 from trailgate.model.types import TypeFamily
@@ -537,7 +537,7 @@ def _refuse_keys(
             found = group.records.undecodable_key_error(row, place)
             return found.with_place(table=table.name, field=name)
 
-        group.add(group.rows[bad], one_by_one(error))
+        group.add(group.rows[bad], errors_one_by_one(error))
 
 
 def _without_lobs(table: Table, before: Image) -> Image:

@@ -39,7 +39,7 @@ from trailgate.messages.publishing import (
     MessageCuts,
     PublishOptions,
     WrittenMessages,
-    bodies_of,
+    bodies_as_array,
     cut_messages,
 )
 from trailgate.model.changes import (
@@ -384,7 +384,7 @@ class DelimitedWriter:
         """Return the last delimited publication, which was held back."""
         if not len(self._held):
             return NO_MESSAGES
-        bodies = bodies_of(self._held, np.array([0, len(self._held)]))
+        bodies = bodies_as_array(self._held, np.array([0, len(self._held)]))
         self._held = _NOTHING
         return WrittenMessages(bodies, np.array([EARLIER]))
 
@@ -437,4 +437,4 @@ class DelimitedWriter:
         else:
             self._held = out[begins[-2] :].copy()
             begins, order = begins[:-1], order[:-1]
-        return WrittenMessages(bodies_of(out, begins), order.astype(np.int64))
+        return WrittenMessages(bodies_as_array(out, begins), order.astype(np.int64))

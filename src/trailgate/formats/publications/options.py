@@ -21,14 +21,9 @@ from trailgate.columnar.code_pages import CodePage, SingleBytePage, code_page
 from trailgate.columnar.temporal import DB2_FORMAT
 from trailgate.errors import EncodeError, OptionError
 from trailgate.formats.delimited.options import DelimitedOptions
-from trailgate.messages.properties import (
-    DefinitionFiles,
-    Lookup,
-    MetadataOptions,
-    Properties,
-    PropertyReader,
-    ValueSource,
-)
+from trailgate.messages.metadata_options import MetadataOptions
+from trailgate.messages.properties import Properties
+from trailgate.messages.property_reader import DefinitionFiles, Lookup, PropertyReader, ValueSource
 from trailgate.messages.property_rows import SourceKind
 from trailgate.messages.property_table import NAME
 from trailgate.model.tables import Definitions

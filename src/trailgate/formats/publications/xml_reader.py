@@ -41,7 +41,7 @@ from trailgate.formats.xml.reader import RuleReader
 from trailgate.messages.messages import MessageBatch
 from trailgate.messages.parser import MessageFormat
 from trailgate.messages.problems import MessageErrors
-from trailgate.messages.properties import Lookup
+from trailgate.messages.property_reader import Lookup
 from trailgate.messages.records import BadMessagesError
 from trailgate.model.changes import Image
 from trailgate.model.tables import Column, Table

@@ -19,7 +19,7 @@ from trailgate.formats.xml.rules import (
     XmlRule,
     parse_path,
 )
-from trailgate.messages.properties import Lookup
+from trailgate.messages.property_reader import Lookup
 
 ROOT: Final = "msg"
 VERSION: Final = "1.0.0"

@@ -62,7 +62,7 @@ from trailgate.formats.xml.rules import (
     RuleType,
     XmlRule,
 )
-from trailgate.messages.properties import ValueSource
+from trailgate.messages.property_reader import ValueSource
 
 # The number of states can grow exponentially with the number of paths that begin with //. Rules with more
 # states than this are left to the general engine.

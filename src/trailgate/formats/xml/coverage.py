@@ -21,7 +21,7 @@ from trailgate.formats.xml.matches import AGAIN, PATHS, RuleMatches
 from trailgate.formats.xml.matching import PathMatcher, RuleMatch, RuleMatcher
 from trailgate.formats.xml.options import XmlOptions
 from trailgate.formats.xml.rules import ANY, ElementPart, RulePath, Value, XmlRule
-from trailgate.messages.properties import ValueSource
+from trailgate.messages.property_reader import ValueSource
 from trailgate.messages.property_rows import SourceKind
 
 MOST_NAMES: Final = 1000  # names that a batch records

@@ -26,7 +26,7 @@ from trailgate.formats.xml.rules import XmlRule
 from trailgate.messages.bad_values import errors_by_row
 from trailgate.messages.error_columns import ErrorColumns
 from trailgate.messages.problems import MessageErrors
-from trailgate.messages.properties import ValueSource
+from trailgate.messages.property_reader import ValueSource
 from trailgate.messages.records import MessageRecordGroup, MessageRecords
 from trailgate.model.changes import ABSENT, DELETE, INSERT, TRUNCATE, UPDATE, Image, StateColumn
 from trailgate.model.tables import Column, Table

@@ -15,15 +15,9 @@ from trailgate.columnar.temporal import DateFormat
 from trailgate.formats.xml.encodings import DECLARED, is_known
 from trailgate.formats.xml.faults import XmlLimits
 from trailgate.formats.xml.rules import GENERATED, RulePath, RuleType, Value, XmlRule, read_rules
-from trailgate.messages.properties import (
-    TIME,
-    DefinitionFiles,
-    Lookup,
-    MetadataOptions,
-    Properties,
-    PropertyReader,
-    ValueSource,
-)
+from trailgate.messages.metadata_options import TIME, MetadataOptions
+from trailgate.messages.properties import Properties
+from trailgate.messages.property_reader import DefinitionFiles, Lookup, PropertyReader, ValueSource
 from trailgate.messages.property_rows import SourceKind
 from trailgate.model.tables import Definitions
 

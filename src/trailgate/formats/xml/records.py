@@ -26,9 +26,9 @@ from trailgate.formats.xml.options import XmlOptions
 from trailgate.formats.xml.rules import GENERATED, XmlRule
 from trailgate.messages.messages import MessageBatch
 from trailgate.messages.metadata import message_ids
-from trailgate.messages.properties import Lookup, ValueSource
+from trailgate.messages.property_reader import Lookup, ValueSource
 from trailgate.messages.property_rows import SourceKind
-from trailgate.messages.records import MessageRecords, RowErrors, one_by_one
+from trailgate.messages.records import MessageRecords, RowErrors, errors_one_by_one
 from trailgate.messages.skipped import SkipReason
 
 _SHOWN: Final = 4096  # bytes of an element that an error keeps
@@ -406,7 +406,7 @@ class XmlRecords(MessageRecords):
             problem = f"unknown {name} value {values[row].as_py()!r}, by rule {rule.name}"
             return self.error(row, problem, f"Known: {known}" if known else "")
 
-        return one_by_one(error)
+        return errors_one_by_one(error)
 
     def _indicators(self) -> pa.Array:
         """Return the transaction indicator of each XML operation.

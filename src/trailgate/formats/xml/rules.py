@@ -21,14 +21,11 @@ from typing import Final, NamedTuple
 
 from trailgate.columnar.temporal import DateFormat
 from trailgate.errors import OptionError, caret_below, did_you_mean
-from trailgate.messages.properties import (
-    NUMBERED_INDICATORS,
-    OP_TYPES,
-    TX_INDICATORS,
+from trailgate.messages.metadata_options import NUMBERED_INDICATORS, OP_TYPES, TX_INDICATORS
+from trailgate.messages.properties import Properties, PropertyEntry
+from trailgate.messages.property_reader import (
     HeaderFields,
     Lookup,
-    Properties,
-    PropertyEntry,
     ValueSource,
     configured_format,
     parse_bytes,

@@ -20,7 +20,7 @@ from trailgate.capture.formats import find_parser_type, parser_type_of
 from trailgate.cobol.copybook.layouts import CobolDialect, CopybookLayout
 from trailgate.definitions.defgen import read_sourcedefs
 from trailgate.errors import OptionError, StorageError, Where
-from trailgate.expressions.selection import CaptureRules, environment_of
+from trailgate.expressions.capture_rules import CaptureRules
 from trailgate.jobs.parameter_files import add_machine_items, include_reader
 from trailgate.messages.messages import MessageBatch
 from trailgate.messages.properties import parse_properties
@@ -209,7 +209,7 @@ def load_with_notes(
         rules = CaptureRules() if parameters is None else parameters.rules
     try:
         check_tokens(rules)
-        around = add_machine_items(rules.environment, environment_of(rules))
+        around = add_machine_items(rules.environment, rules.environment_items())
         rules = replace(rules, environment=around)
         capture = Capture(options, rules.with_keys(tables), rules, now=time.time_ns() // 1000)
         capture.check()
@@ -229,7 +229,7 @@ def _unused_owner(capture: Capture) -> Iterator[tuple[str, str]]:
     """Yield a note if the properties name the owner or name of transactions, but no rule uses it."""
     if capture.options.by_id:  # no property names them
         return
-    rules, asked = capture.rules, environment_of(capture.rules)
+    rules, asked = capture.rules, capture.rules.environment_items()
     for name, source, item, left_out in (
         ("txowner", capture.options.txowner, "USERNAME", rules.users),
         ("txname", capture.options.txname, "NAME", rules.transactions),

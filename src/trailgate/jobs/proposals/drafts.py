@@ -22,7 +22,7 @@ from trailgate.cobol.copybook.layouts import CobolDialect as CopybookDialect
 from trailgate.cobol.copybook.layouts import CopybookLayout
 from trailgate.columnar.temporal import compile_format, parse_timestamps
 from trailgate.errors import DecodeError, OptionError, TrailgateError, count_noun
-from trailgate.expressions.selection import CaptureRules
+from trailgate.expressions.capture_rules import CaptureRules
 from trailgate.messages.properties import parse_properties
 from trailgate.model.tables import Definitions
 

@@ -30,7 +30,7 @@ from trailgate.live.brokers.address import BrokerAddress, ProtocolFamily
 from trailgate.live.brokers.kafka import KafkaReceiver
 from trailgate.live.brokers.receiver import MessageWindow, Receiver
 from trailgate.live.files.journal_writer import Journal, JournalOptions, StoredMessages
-from trailgate.messages.messages import HeaderColumns, MessageBatch, as_messages
+from trailgate.messages.messages import HeaderColumns, MessageBatch, batch_of_received
 from trailgate.messages.metadata import MessageIdRule, MessageIds
 from trailgate.messages.problems import Problem
 
@@ -485,7 +485,9 @@ class JournalFeed:
     def _part(self, stored: StoredMessages, repeated: int) -> FeedPart:
         numbers = np.arange(stored.number, stored.end)
         offsets = stored.offsets if len(stored.messages) else numbers
-        messages, problems = as_messages(stored.messages, (stored.segment, offsets), self._address)
+        messages, problems = batch_of_received(
+            stored.messages, (stored.segment, offsets), self._address
+        )
         return FeedPart(messages, problems, numbers, stored.end, repeated)
 
 
@@ -552,7 +554,7 @@ class KafkaFeed:
         numbers = window.token
         zeros = np.zeros(len(numbers), np.int64)
         place, source = (numbers, zeros), str(self._address)
-        messages, problems = as_messages(window.messages, place, source, window.headers)
+        messages, problems = batch_of_received(window.messages, place, source, window.headers)
         return FeedPart(messages, problems, numbers, int(numbers[-1]) + 1)
 
     @property

@@ -21,7 +21,7 @@ from trailgate.live.files.journal_reader import JournalIndex, JournalRange
 from trailgate.live.files.journal_writer import StoredMessages
 from trailgate.live.jobs.feed import FeedPart
 from trailgate.live.jobs.units import UnitSorter, skipped_totals
-from trailgate.messages.messages import MessageBatch, as_messages
+from trailgate.messages.messages import MessageBatch, batch_of_received
 from trailgate.messages.problems import Problem
 from trailgate.messages.skipped import SkippedTotals, add_skipped, skipped_notes
 from trailgate.messages.units import TransactionState
@@ -170,4 +170,4 @@ def _parse(capture: Capture, stored: StoredMessages, state: TransactionState) ->
 
 
 def _messages(stored: StoredMessages, source: str) -> tuple[MessageBatch, tuple[Problem, ...]]:
-    return as_messages(stored.messages, (stored.segment, stored.offsets), source)
+    return batch_of_received(stored.messages, (stored.segment, stored.offsets), source)

@@ -25,7 +25,7 @@ from trailgate.capture.capture import Capture
 from trailgate.errors import DecodeError, StorageError, TrailgateError, Where
 from trailgate.jobs.capture.ranges import encode_or_reject
 from trailgate.live.jobs.run import interruption_error, read_source_position
-from trailgate.messages.messages import RECEIVED, MessageBatch, as_messages
+from trailgate.messages.messages import RECEIVED, MessageBatch, batch_of_received
 from trailgate.messages.skipped import skipped_notes
 from trailgate.model.changes import ChangeBatch
 from trailgate.storage.files.quarantine import append_lines, parse_message_line
@@ -237,7 +237,7 @@ def _messages(lines: Sequence[_Line]) -> MessageBatch:
     # a position is the file's and the offset's digits, ten each
     halves = [(line.position[:DIGITS], line.position[DIGITS:]) for line in lines]
     files, offsets = np.array(halves, np.int64).reshape(-1, 2).T
-    messages, _ = as_messages(rows, (files, offsets), lines[0].path)
+    messages, _ = batch_of_received(rows, (files, offsets), lines[0].path)
     return messages
 
 

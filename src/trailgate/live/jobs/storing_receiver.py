@@ -17,7 +17,7 @@ import pyarrow as pa
 from trailgate.errors import TrailgateError
 from trailgate.live.brokers.receiver import Receiver
 from trailgate.live.files.journal_writer import Journal, JournalOptions
-from trailgate.messages.messages import MessageBatch, as_messages
+from trailgate.messages.messages import MessageBatch, batch_of_received
 from trailgate.messages.metadata import MessageIdRule, MessageIds
 
 # How long to wait for messages before looking whether the stream was stopped.
@@ -147,4 +147,4 @@ class StoringReceiver:
 
 
 def _with_messages(received: pa.RecordBatch) -> MessageBatch:
-    return as_messages(received, (0, np.arange(len(received))), "messages")[0]
+    return batch_of_received(received, (0, np.arange(len(received))), "messages")[0]

@@ -26,7 +26,7 @@ from trailgate.terminal.output import progress_bar, quiet_pipe, report_finished,
 from trailgate.terminal.standard_input import buffer_input, is_stream
 
 if TYPE_CHECKING:
-    from trailgate.mainframe.jobs.reading import CopybookOptions
+    from trailgate.mainframe.jobs.copybook_options import CopybookOptions
     from trailgate.mainframe.jobs.writing import WritingOptions
 
 TABLE_ROWS: Final = 20  # rows of a table by default
@@ -93,7 +93,7 @@ def command(
         _write_records(path, arguments)
         return
     from trailgate.cobol.records.record_options import ColumnShape
-    from trailgate.mainframe.jobs.reading import CopybookOptions
+    from trailgate.mainframe.jobs.copybook_options import CopybookOptions
     from trailgate.storage.files.addresses import absolute
 
     to, base = arguments.to, arguments.base
@@ -174,8 +174,8 @@ def _set_fields(
 
 
 def _print(path: list[str], options: CopybookOptions, arguments: RecordsArguments) -> None:
+    from trailgate.cobol.records.kinds_decoding import KindsDecoder
     from trailgate.cobol.records.policy_counts import PolicyTally
-    from trailgate.cobol.records.record_kinds import KindsDecoder
     from trailgate.mainframe.commands.output import record_types_form
     from trailgate.mainframe.jobs.reading import read_all_records
     from trailgate.terminal.rows import RowForm, print_batches

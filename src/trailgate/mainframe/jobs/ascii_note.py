@@ -15,7 +15,8 @@ import numpy as np
 from trailgate.arrays import Octets, octets
 from trailgate.cobol.copybook.layouts import CopybookField, CopybookLayout, Usage
 from trailgate.cobol.records.framing import Framing
-from trailgate.cobol.values.codec import ValueOptions, page_of
+from trailgate.cobol.values.code_pages import page_of_field
+from trailgate.cobol.values.codec import ValueOptions
 from trailgate.columnar.code_pages import SingleBytePage
 from trailgate.errors import TrailgateError, mask_logins
 from trailgate.mainframe.files.record_files import RecordSplit, read_record_split
@@ -38,7 +39,7 @@ def warn_of_ascii(
 ) -> None:
     """Check a file's first records, and log a warning if their text is probably ASCII, although the code page is EBCDIC."""
     fields = list(_text_at_fixed_offsets(layout))
-    page = page_of(fields[0], values) if fields else None
+    page = page_of_field(fields[0], values) if fields else None
     if not isinstance(page, SingleBytePage) or page.blank == b" ":
         return
     try:

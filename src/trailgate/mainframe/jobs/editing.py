@@ -17,22 +17,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import CHUNK, Octets
-from trailgate.cobol.copybook.items import (
-    PlacedItem,
-    columns_below,
-    counter_keys,
-    find_counter_key,
-    place_items,
-)
-from trailgate.cobol.copybook.layouts import CopybookLayout
+from trailgate.cobol.copybook.layouts import CopybookLayout, counter_keys, find_counter_key
+from trailgate.cobol.copybook.placed_items import PlacedItem, columns_below, place_items
+from trailgate.cobol.copybook.segment_layouts import find_layout_or_segment
 from trailgate.cobol.records.added_columns import RAW_COLUMN
 from trailgate.cobol.records.decoding import RecordDecoder
 from trailgate.cobol.records.encoding import RecordEncoder
 from trailgate.cobol.records.framing import FrameKind, find_frames
+from trailgate.cobol.records.kinds_decoding import KindsDecoder
 from trailgate.cobol.records.record_bytes import RecordBytes, records_at, records_of_length
-from trailgate.cobol.records.record_kinds import KindsDecoder
 from trailgate.cobol.records.record_options import ColumnShape, TrailingBytesPolicy
-from trailgate.cobol.records.redefined_segments import find_layout
 from trailgate.columnar.hex_digits import UPPER, to_hex
 from trailgate.columnar.numbers import parse_decimals
 from trailgate.errors import (
@@ -55,7 +49,7 @@ from trailgate.mainframe.files.record_files import (
     read_record_split,
 )
 from trailgate.mainframe.jobs.part_folder import WrittenPart, part_folder, publishing
-from trailgate.mainframe.jobs.writing import WritingOptions, new_file
+from trailgate.mainframe.jobs.writing import WritingOptions, create_record_file
 from trailgate.model.changes import INSERT, WHOLE, ChangeBlock, StateColumn
 from trailgate.model.tables import Column, Table
 from trailgate.storage.files.addresses import name_of
@@ -267,7 +261,7 @@ class FileEditor:
         if chosen.kinds is not None:
             names = chosen.kinds.records
             self._kinds = KindsDecoder(chosen.layouts, chosen.kinds, chosen.records)
-        layouts = [find_layout(chosen.layouts, name) for name in names]
+        layouts = [find_layout_or_segment(chosen.layouts, name) for name in names]
         self._editors = [RecordEditor(layout, parsed, options) for layout in layouts]
         for one in parsed:
             # Compare with `is`: two assignments may have equal texts, and each must have found its
@@ -383,7 +377,7 @@ def edit_records(
         file: [split for split in splits if split.file.path == file.path] for file in files
     }
     if [file.path for file in files] == [*addresses_of(path)] and len(files) == 1:
-        with new_file(to) as target:
+        with create_record_file(to) as target:
             return editor.edit_file(files[0], splits_of_file[files[0]], target), 1
     names = tuple(name_of(file.path) for file in files)
     for name in names:

@@ -18,8 +18,9 @@ from trailgate.cobol.copybook.layouts import (
     SourceFormat,
 )
 from trailgate.cobol.copybook.names import FillerPolicy, NameStyle
+from trailgate.cobol.copybook.segment_layouts import SegmentLength
 from trailgate.cobol.records.framing import FrameKind
-from trailgate.cobol.records.nested_kinds import ChildRecords, OrphanPolicy
+from trailgate.cobol.records.nested_decoding import ChildRecords, OrphanPolicy
 from trailgate.cobol.records.record_options import (
     BadFieldPolicy,
     ColumnShape,
@@ -27,7 +28,6 @@ from trailgate.cobol.records.record_options import (
     ShortRecordPolicy,
     TrailingBytesPolicy,
 )
-from trailgate.cobol.records.redefined_segments import SegmentLength
 from trailgate.cobol.values.codec import (
     BlankPolicy,
     IntegerRepresentation,

@@ -17,8 +17,9 @@ import pyarrow.parquet as pq
 
 from trailgate.cobol.records.policy_counts import PolicyCounts
 from trailgate.mainframe.files.record_files import RecordSplit
+from trailgate.mainframe.jobs.copybook_options import CopybookOptions
 from trailgate.mainframe.jobs.part_folder import PartFolder, WrittenPart, part_folder, publishing
-from trailgate.mainframe.jobs.reading import CopybookOptions, read_tables, table_schemas
+from trailgate.mainframe.jobs.reading import read_tables, schemas_of_tables
 from trailgate.storage.files.file_search import Addresses
 from trailgate.storage.publish.protocol import StagedFile
 
@@ -47,7 +48,7 @@ def prepare_parquet(path: Addresses, target: str, options: CopybookOptions) -> P
 
     Raises StorageError if the folder is not empty, and OptionError if the store cannot be written.
     """
-    folder = part_folder(target, tables=table_schemas(options.decoder()))
+    folder = part_folder(target, tables=schemas_of_tables(options.decoder()))
     folder.check_new()
     return ParquetJob(tuple(options.splits(path)), options, folder)
 
@@ -59,7 +60,7 @@ def write_part(job: ParquetJob, number: int, part: RecordSplit) -> WrittenPart:
     schema is known.
     """
     decoder = job.options.decoder()
-    schemas = table_schemas(decoder)
+    schemas = schemas_of_tables(decoder)
     rows = 0
     staged: list[list[StagedFile]] = []
     writers: dict[str, pq.ParquetWriter] = {}
@@ -114,11 +115,11 @@ def run_local(job: ParquetJob, tally: PolicyCounts | None = None) -> int:
     """
     with publishing(job.folder) as parts:
         parts += [write_part(job, number, part) for number, part in enumerate(job.parts)]
-    return count_records(parts, tally)
+    return count_written_records(parts, tally)
 
 
-def count_records(parts: Iterable[WrittenPart], tally: PolicyCounts | None) -> int:
-    """Return the number of records in the written parts, and add their policy counts to the tally."""
+def count_written_records(parts: Iterable[WrittenPart], tally: PolicyCounts | None) -> int:
+    """Return the number of records in the Parquet parts of a conversion, and add their policy counts to the tally."""
     rows = 0
     for part in parts:
         rows += part.rows

@@ -16,7 +16,7 @@ from typing import Final, Unpack
 import numpy as np
 
 from trailgate.arrays import Longs, sliding_windows
-from trailgate.cobol.copybook.items import UNPLACED
+from trailgate.cobol.copybook.placed_items import UNPLACED
 from trailgate.cobol.records.field_faults import FaultyRecords, FieldFault
 from trailgate.cobol.records.framing import FrameKind
 from trailgate.cobol.records.policy_counts import PolicyTally
@@ -31,8 +31,9 @@ from trailgate.mainframe.files.record_files import (
     find_record_files,
     plan_record_splits,
 )
+from trailgate.mainframe.jobs.copybook_options import CopybookOptions, Decoder
 from trailgate.mainframe.jobs.options import OPTIONS, RecordKeywords
-from trailgate.mainframe.jobs.reading import CopybookOptions, Decoder, records_of_split
+from trailgate.mainframe.jobs.reading import read_undecoded_records
 from trailgate.options import list_names
 from trailgate.storage.files.file_search import Addresses
 
@@ -271,7 +272,9 @@ def verify_splits(
         # Count from 0 if the number is unknown; ``join`` adds the number of earlier records.
         known = replace(split, first=split.first or 0)
         try:
-            for records in decoder.independent_pieces(records_of_split(known, job.options, tally)):
+            for records in decoder.independent_pieces(
+                read_undecoded_records(known, job.options, tally)
+            ):
                 _verify(findings, decoder, records)
                 if progress is not None and split.file.codec is None and len(records):
                     progress(done + int(records.offsets[-1]), total)

@@ -17,26 +17,27 @@ import pyarrow as pa
 from pyarrow import fs
 
 from trailgate.cobol.copybook.layouts import Usage
-from trailgate.cobol.records.encoding import (
+from trailgate.cobol.copybook.segment_layouts import (
+    SegmentLength,
+    find_layout_or_segment,
+    layout_or_segment_to_write,
+)
+from trailgate.cobol.records.encoding import RecordEncoder
+from trailgate.cobol.records.frame_encoding import (
     FILLED,
     ONE_A_BLOCK,
     BlockLimits,
-    RecordEncoder,
     count_in_complete_blocks,
-    frame_records,
+    encode_file_header,
+    encode_frames,
 )
-from trailgate.cobol.records.framing import FrameKind, encode_file_header
+from trailgate.cobol.records.framing import FrameKind
+from trailgate.cobol.records.kinds_decoding import KindsDecoder
 from trailgate.cobol.records.kinds_encoding import KindsEncoder
+from trailgate.cobol.records.nested_decoding import ChildRecords, NestedDecoder
 from trailgate.cobol.records.nested_encoding import NestedEncoder
-from trailgate.cobol.records.nested_kinds import ChildRecords, NestedDecoder
 from trailgate.cobol.records.nulls import NullAs, null_policies
 from trailgate.cobol.records.record_bytes import RecordBytes, records_of_length
-from trailgate.cobol.records.record_kinds import KindsDecoder
-from trailgate.cobol.records.redefined_segments import (
-    SegmentLength,
-    find_layout,
-    find_layout_to_write,
-)
 from trailgate.columnar.rows import join_small_batches
 from trailgate.errors import (
     EncodeError,
@@ -48,10 +49,10 @@ from trailgate.errors import (
 )
 from trailgate.mainframe.files.row_files import find_row_files, read_rows
 from trailgate.mainframe.framing_options import check_formats
+from trailgate.mainframe.jobs.copybook_options import CopybookOptions
 from trailgate.mainframe.jobs.option_texts import read_pairs
 from trailgate.mainframe.jobs.options import OPTIONS, RecordKeywords, with_base
 from trailgate.mainframe.jobs.part_folder import PartFolder, WrittenPart, part_folder
-from trailgate.mainframe.jobs.reading import CopybookOptions
 from trailgate.options import COUNT, Option, Options, OptionType, instance, list_names
 from trailgate.storage.files.addresses import (
     Address,
@@ -184,7 +185,11 @@ class WritingOptions:
         framing, layouts = self.records.framing, self.records.layouts
         fixed = framing.kind is FrameKind.FIXED
         full_length = fixed or not self.own_lengths
-        layout = find_layout(layouts, name) if full_length else find_layout_to_write(layouts, name)
+        layout = (
+            find_layout_or_segment(layouts, name)
+            if full_length
+            else layout_or_segment_to_write(layouts, name)
+        )
         length = max(framing.length, layout.size) if fixed else layout.size
         return RecordEncoder(layout, self.records.records, self.nulls, length)
 
@@ -224,7 +229,7 @@ def write_batches(
                 else count_in_complete_blocks(pending, framing, blocks)
             )
             if complete:
-                file.write(frame_records(pending.part(0, complete), framing, blocks).tobytes())
+                file.write(encode_frames(pending.part(0, complete), framing, blocks).tobytes())
         except EncodeError as error:
             record = error.where.record
             where = Where(
@@ -241,8 +246,8 @@ def write_batches(
 
 
 @contextmanager
-def new_file(path: Address) -> Iterator[IO[bytes]]:
-    """Context manager that opens a new record file under a temporary name.
+def create_record_file(path: Address) -> Iterator[IO[bytes]]:
+    """Context manager that opens a new record file for writing, under a temporary name.
 
     If the block ends without an error, the file gets its final name; otherwise it is deleted.
     Raises StorageError if the file exists, and OptionError if the path is not suitable.
@@ -296,11 +301,11 @@ def write_records(
     remains.
     """
     chosen = WritingOptions.of({"copybook": copybook, **options})
-    return write_record_file(batches_of(batches), path, chosen)
+    return write_record_file(batches_to_write(batches), path, chosen)
 
 
-def batches_of(given: Any) -> Iterator[pa.RecordBatch]:
-    """Return the batches of a table, batch, reader, Arrow stream, or iterable of batches.
+def batches_to_write(given: Any) -> Iterator[pa.RecordBatch]:
+    """Return the batches of the rows to write as records: a table, batch, reader, Arrow stream, or iterable of batches.
 
     Raises OptionError for anything else.
     """
@@ -340,12 +345,12 @@ def write_record_file(
 ) -> int:
     """Write columns as a new file of records, like ``write_records``, but with parsed options."""
     options.encoder()  # only to raise errors before the file is created
-    with new_file(path) as file:
+    with create_record_file(path) as file:
         return write_batches(batches, file, options, str(path))
 
 
 def read_rows_to_write(path: Addresses, options: WritingOptions) -> Iterator[pa.RecordBatch]:
-    """Read the rows of Parquet files or JSON lines, so that they can be written as records.
+    """Read the rows that a job writes as records from Parquet files or JSON lines, by the writing options' schema.
 
     In JSON, bytes are hex digits, and missing values are NULL. Raises StorageError if there are no
     such files. If the folder only has a subfolder for each kind of record, the error's hint names

@@ -19,13 +19,13 @@ from pyspark.sql.functions import arrow_udf, col
 from trailgate.cobol.records.policy_counts import PolicyTally
 from trailgate.cobol.records.record_bytes import records_at
 from trailgate.errors import OptionError
+from trailgate.mainframe.jobs.copybook_options import CopybookOptions
 from trailgate.mainframe.jobs.options import OPTIONS, CopybookKeywords, RecordKeywords
-from trailgate.mainframe.jobs.reading import CopybookOptions
 from trailgate.options import check_arguments, list_names
 from trailgate.spark.errors import brief_errors
 from trailgate.spark.frames import frame_of
-from trailgate.spark.options import check_session
 from trailgate.spark.schemas import arrow_schema, spark_schema
+from trailgate.spark.sessions import check_session
 from trailgate.storage.files.addresses import Address
 from trailgate.storage.files.file_search import Addresses
 

@@ -13,7 +13,7 @@ from trailgate.cobol.records.policy_counts import PolicyTally
 from trailgate.errors import TrailgateError
 from trailgate.mainframe.files.record_files import RecordSplit
 from trailgate.mainframe.jobs.options import OPTIONS, RecordKeywords
-from trailgate.mainframe.jobs.parquet import ParquetJob, count_records, write_part
+from trailgate.mainframe.jobs.parquet import ParquetJob, count_written_records, write_part
 from trailgate.mainframe.jobs.part_folder import WrittenPart, publishing
 from trailgate.mainframe.jobs.verifying import (
     SHOWN,
@@ -26,7 +26,8 @@ from trailgate.mainframe.jobs.verifying import (
 )
 from trailgate.mainframe.spark.reader import RecordFileOptions, pack_splits
 from trailgate.options import check_arguments, list_names
-from trailgate.spark.jobs import run_numbered, use_session
+from trailgate.spark.jobs import run_numbered
+from trailgate.spark.sessions import use_session
 from trailgate.storage.files.addresses import Address
 from trailgate.storage.files.file_search import Addresses, addresses_of
 
@@ -47,7 +48,7 @@ def run_parquet(
             if isinstance(report, TrailgateError):
                 raise report
             parts.append(report)
-    return count_records(parts, tally)
+    return count_written_records(parts, tally)
 
 
 def _part(job: ParquetJob, number: int, part: RecordSplit) -> WrittenPart | TrailgateError:

@@ -16,8 +16,9 @@ from pyspark.sql.types import StructType
 
 from trailgate.cobol.records.policy_counts import PolicyTally
 from trailgate.mainframe.files.record_files import RecordSplit
+from trailgate.mainframe.jobs.copybook_options import CopybookOptions
 from trailgate.mainframe.jobs.options import OPTIONS, with_base
-from trailgate.mainframe.jobs.reading import CopybookOptions, read_splits
+from trailgate.mainframe.jobs.reading import read_copybook_splits
 from trailgate.model.shapes import resolve_columns
 from trailgate.options import Options
 from trailgate.spark.errors import with_brief_errors
@@ -69,7 +70,7 @@ class CopybookReader(PartitionReader, DataSourceReader):  # type: ignore[misc]  
 
     def rows(self, part: tuple[RecordSplit, ...]) -> Iterator[pa.RecordBatch]:
         """Yield the records of a partition's splits as Arrow batches."""
-        for batch in read_splits(part, self._options, self._options.decoder()):
+        for batch in read_copybook_splits(part, self._options, self._options.decoder()):
             yield batch.select(self._names)
 
     def counted_rows(
@@ -80,7 +81,7 @@ class CopybookReader(PartitionReader, DataSourceReader):  # type: ignore[misc]  
         Before each batch, its policy counts are added to ``counts``.
         """
         tally = PolicyTally()
-        for batch in read_splits(part, self._options, self._options.decoder(tally)):
+        for batch in read_copybook_splits(part, self._options, self._options.decoder(tally)):
             # a copy, because the tally is cleared for the next batch
             counts.add(PolicyTally(tally))
             tally.clear()
@@ -108,7 +109,7 @@ class CopybookSource(SparkSource):
 
 
 def pack_splits(splits: Iterable[RecordSplit], size: int) -> Iterator[tuple[RecordSplit, ...]]:
-    """Group neighbouring splits of record files until a group reaches ``size`` bytes or ``PACKED`` splits."""
+    """Group neighbouring splits of record files into the work of one Spark task, until it reaches ``size`` bytes or ``PACKED`` splits."""
     group: list[RecordSplit] = []
     group_bytes = 0
     for split in splits:

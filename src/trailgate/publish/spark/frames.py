@@ -20,8 +20,8 @@ from trailgate.options import check_arguments
 from trailgate.publish.job import plan_publishing, read_changes
 from trailgate.publish.spark.rows import SCHEMA, MessageRows, topic_names
 from trailgate.spark.errors import brief_rows
+from trailgate.spark.frames import rows_of_tasks
 from trailgate.spark.schemas import cast_batches, spark_schema
-from trailgate.spark.sources import map_parts
 from trailgate.storage.files.addresses import Address
 from trailgate.storage.files.listing import read_definitions
 from trailgate.storage.files.trail_files import TrailFiles, find_trail
@@ -93,7 +93,7 @@ def publish(  # noqa: PLR0913  one parameter an option
             yield from cast_batches(messages.write(changes), schema)
         yield from cast_batches(messages.finish(), schema)
 
-    return map_parts(spark, parts, rows, schema)
+    return rows_of_tasks(spark, parts, rows, schema)
 
 
 def _of_frame(

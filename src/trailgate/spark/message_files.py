@@ -11,11 +11,12 @@ contain everything they need.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, Final, Self
+from typing import Annotated, Any, Final, Literal, Self
 
 import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
@@ -27,8 +28,17 @@ from trailgate.jobs.capture.ranges import RangeReader, skipped_totals
 from trailgate.messages.skipped import SkippedTotals, add_skipped, skipped_notes
 from trailgate.model.changes import ChangeBatch
 from trailgate.model.shapes import Projection
-from trailgate.options import COUNT, NAMES, TEXT, Options, OptionType, field_options
+from trailgate.options import (
+    COUNT,
+    NAMES,
+    TEXT,
+    Options,
+    OptionType,
+    check_arguments,
+    field_options,
+)
 from trailgate.spark.errors import with_brief_errors
+from trailgate.spark.frames import frame_of
 from trailgate.spark.options import (
     BASE,
     MaxBytes,
@@ -44,7 +54,8 @@ from trailgate.spark.sources import (
     PartitionReader,
     SparkSource,
 )
-from trailgate.storage.files.file_search import ListedFile, find_growing
+from trailgate.storage.files.addresses import Address
+from trailgate.storage.files.file_search import Addresses, ListedFile, find_growing
 from trailgate.storage.reading.message_files import (
     MESSAGE_SPLIT_BYTES,
     MessageFiles,
@@ -142,7 +153,7 @@ class MessageReading:
 def read_owned_changes(
     capture: Capture, source: MessageFiles, own: MessageRange
 ) -> Iterator[ChangeBatch]:
-    """Yield the operations of the messages that a range of message files owns (see ``RangeReader``).
+    """Parse the messages that one Spark task owns, a range of message files, and yield their operations (see ``RangeReader``).
 
     Logs the warnings of the range at the end. Raises the first error.
     """
@@ -274,3 +285,25 @@ class MessageCaptureSource(SparkSource):
         """Return the options of ``message_capture`` with the columns of a schema."""
         given: MessageOptions = super().read_options(schema)
         return replace(given, columns=tuple(schema.names))
+
+
+@check_arguments
+def read_messages(  # noqa: PLR0913  one parameter an option
+    spark: SparkSession,
+    path: Addresses,
+    properties: Address | None = None,
+    *,
+    extract: Address | None = None,
+    table: str | None = None,
+    columns: str | Iterable[str] | None = None,
+    message_per: Literal["file", "line"] = "file",
+    split_bytes: int | None = None,
+    ignore_unsupported: bool = False,
+    base: Address | None = None,
+) -> DataFrame:
+    """Read the operations of message files as a DataFrame.
+
+    The options are those of the format ``message_capture``.
+    """
+    options = {name: value for name, value in locals().items() if name not in ("spark", "path")}
+    return frame_of(spark, MessageCaptureSource, path, options)

@@ -1,88 +1,34 @@
-"""Numbers in national (UTF-16) characters, and printed floating point such as ``+9(3).99E+99``.
+"""Printed (external) floating point, such as ``+9(3).99E+99``.
 
-A national number is read by the codec of its single-byte form: if the high byte of each character
-is zero, the low byte is the digit. Printed floating point is matched against a regular expression
-made from its picture.
+The text is matched against a regular expression made from the picture, and converted to float64.
+It is only read: a float64 could be printed in several ways.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import replace
-from types import MappingProxyType
 from typing import Final
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import Mask, Octets
-from trailgate.cobol.copybook.layouts import CopybookField, Endian, Usage
+from trailgate.cobol.copybook.layouts import CopybookField
+from trailgate.cobol.values.code_pages import page_of_field
 from trailgate.cobol.values.codec import (
     AppliedPolicy,
     BlankPolicy,
-    CobolValueCodec,
     DecodedColumn,
     Decoder,
     Encoder,
-    Explain,
-    FaultExplanation,
     ValueOptions,
-    page_of,
 )
 from trailgate.errors import EncodeError
 
-ASCII: Final = "iso8859-1"  # the code page of the low bytes of national characters
-NO_DIGIT: Final = 0xFF
-
-
-# National usages, and the usage of their low bytes alone.
-_NARROW: Final = MappingProxyType(
-    {
-        Usage.NATIONAL_DIGITS: Usage.ZONED,
-        Usage.NATIONAL_EDITED: Usage.EDITED,
-        Usage.NATIONAL_FLOAT: Usage.FLOAT_TEXT,
-    }
-)
 # By the sign in the picture: what may be printed for it.
 _SIGNS: Final = {"+": "[+-]", "-": "[ -]"}
 # +9(2).9E-99 has the parts + 9(2) . 9 E - 9 9
 _PARTS: Final = re.compile(r"[+-.VE]|9(?:\((\d+)\))?")
-
-
-def _narrow(field: CopybookField) -> CopybookField:
-    """Return the field of single bytes that remains if each national character is reduced to its low byte."""
-    return replace(field, usage=_NARROW[field.usage], size=field.size // 2, code_page=ASCII)
-
-
-def wrap_national(codec: CobolValueCodec) -> CobolValueCodec:
-    """Wrap a codec of single-byte numbers so that it reads and writes UTF-16."""
-
-    def decode_national(field: CopybookField, options: ValueOptions) -> Decoder:
-        decode = codec.decoder(_narrow(field), options)
-        # The column of the first high byte: 1 in little-endian UTF-16, 0 in big-endian.
-        first = options.national is Endian.LITTLE
-
-        def decode_pairs(matrix: Octets) -> DecodedColumn:
-            # If a high byte is not zero, the character is not ASCII, and NO_DIGIT makes the codec
-            # refuse it.
-            high, low = matrix[:, first::2], matrix[:, 1 - first :: 2]
-            return decode(np.where(high == 0, low, NO_DIGIT).astype(np.uint8))
-
-        return decode_pairs
-
-    def encode_national(field: CopybookField, options: ValueOptions) -> Encoder:
-        encode = codec.encoder(_narrow(field), options)
-
-        def encode_pairs(values: pa.Array) -> Octets:
-            narrow = encode(values)
-            wide = np.zeros((len(narrow), field.size), np.uint8)
-            wide[:, options.national is Endian.BIG :: 2] = narrow
-            return wide
-
-        return encode_pairs
-
-    return CobolValueCodec(decode_national, encode_national, codec.explainer)
 
 
 def _pattern(picture: str) -> str:
@@ -94,7 +40,7 @@ def _pattern(picture: str) -> str:
 
 def decode_float_text(field: CopybookField, options: ValueOptions) -> Decoder:
     """Return a decoder that converts printed floating point to the nearest float64."""
-    page = page_of(field, options)
+    page = page_of_field(field, options)
     pattern = _pattern(field.picture)
     point = field.picture.index("V") if "V" in field.picture else None
     decimals_at = None if point is None else _width(field.picture[:point])
@@ -135,9 +81,3 @@ def _width(picture: str) -> int:
 def encode_float_text(field: CopybookField, _: ValueOptions) -> Encoder:
     """Raise EncodeError. A float64 could be printed in several ways, so this usage is not written."""
     raise EncodeError(f"{field.name}: printed floating point ({field.picture}) cannot be written")
-
-
-def explain_float_text(field: CopybookField, _: ValueOptions) -> Explain:
-    """Return a function that explains why bytes are not printed floating point."""
-    reason = FaultExplanation(f"not a number as {field.picture} prints it")
-    return lambda _: reason

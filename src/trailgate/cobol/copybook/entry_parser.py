@@ -125,7 +125,7 @@ def parse_entries(
     *,
     comma: bool = False,
 ) -> list[CopybookEntry]:
-    """Parse a copybook's tokens into records, each with its items below it. Raises DefinitionError.
+    """Parse the tokens of a copybook into its records, each an entry with its items below it. Raises DefinitionError.
 
     ``measure`` computes the layouts of the entries so far, for constants such as LENGTH OF.
     ``constants`` are those of ``$SET CONSTANT``. ``comma`` means DECIMAL-POINT IS COMMA.

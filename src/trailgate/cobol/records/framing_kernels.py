@@ -1,6 +1,6 @@
-"""Kernels that find the boundaries of records, and copy the bytes of items.
+"""Compiled loops that find the boundaries of records in files and messages, for ``framing.py``.
 
-The framing kernels fill arrays with the begin and end of each complete record, and return how many
+They fill arrays with the begin and end of each complete record, and return how many
 there are, the offset of the first incomplete record, a problem code (FINE if none), and the length
 that the problem is about. The caller turns the code into an error message.
 """
@@ -9,11 +9,8 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-import numpy as np
-
-from trailgate.arrays import Longs, Mask, Octets
+from trailgate.arrays import Longs, Octets
 from trailgate.columnar.compiling import inner, kernel
-from trailgate.columnar.kernels.words import load8, store2, store4, store8
 
 DESCRIPTOR: Final = 4  # bytes of an RDW or BDW: a length and two bytes of flags, zero here
 MOST_STATED: Final = (1 << 16) - 1  # the largest length in two bytes
@@ -24,9 +21,6 @@ MOST_DIGITS: Final = 18
 # Record types of Micro Focus: 1 is a duplicate, 3 the header; other types belong to indexed files.
 DELETED, DATA = 2, 4
 _LEAST_TYPED: Final = 8  # bytes of a record with its word
-_WORD: Final = 8  # bytes
-_BYTE: Final = np.uint64(0xFF)
-_TWO_BYTES, _FOUR_BYTES = np.uint64(16), np.uint64(32)  # in bits
 _LARGE: Final = 1 << 40  # larger than any record
 _EXTENDED: Final = 1 << 31  # a BDW with this bit has a length of 31 bits
 _BEYOND: Final = 1 << 62  # stands for a length that does not fit a signed word
@@ -44,7 +38,7 @@ def find_line_records(
     begins: Longs,
     stops: Longs,
 ) -> tuple[int, int]:
-    r"""Find the lines of runs ``data[starts[i]:ends[i]]``, which are in ascending order.
+    r"""Find the lines in runs ``data[starts[i]:ends[i]]``, which are in ascending order, by the offsets of possible delimiters.
 
     Fills ``begins`` and ``stops`` with the lines, and ``run`` with the index of each line's run.
     Returns the number of lines, and the offset after the last line. ``candidates`` are the offsets
@@ -81,7 +75,7 @@ def find_line_records(
 def find_descriptor_records(
     data: Octets, blocks: bool, words: Longs, begins: Longs, stops: Longs
 ) -> tuple[int, int, int, int]:
-    """Find the records with descriptor words (RDW), in blocks (BDW) or not.
+    """Follow the descriptor words of records (RDW), in blocks (BDW) or not, and find the records.
 
     ``words`` has three numbers for record words, and three for block words: 1 if little-endian, 1
     if the length is in the second half, and the number of bytes to add to the length. Returns the
@@ -123,7 +117,7 @@ def find_descriptor_records(
 def find_typed_records(
     data: Octets, width: int, finish: bool, begins: Longs, stops: Longs
 ) -> tuple[int, int, int, int]:
-    """Find the data records of a Micro Focus file. Returns the same as ``find_descriptor_records``.
+    """Follow the record words of a Micro Focus file, and find its data records. Returns the same as ``find_descriptor_records``.
 
     Before each record is a word of 2 or 4 bytes: a type in the first four bits, then the length. A
     record is padded to a multiple of four bytes, at least eight. With ``finish``, the last record
@@ -158,7 +152,7 @@ def find_typed_records(
 def find_spanned_records(
     data: Octets, left: int, words: Longs, begins: Longs, stops: Longs, closes: Octets
 ) -> tuple[int, int, int, int, int]:
-    """Find the segments of complete spanned records; ``closes`` marks the last segment of each record.
+    """Follow the descriptor words of spanned records, and find the segments of complete ones; ``closes`` marks the last segment of each record.
 
     The data starts inside a block of which ``left`` bytes remain, or at a new block if 0. Returns the
     number of segments, the offset of the first incomplete record, the number of bytes from there to
@@ -239,7 +233,7 @@ def find_computed_records(
     begins: Longs,
     stops: Longs,
 ) -> tuple[int, int, int, int]:
-    """Find the records whose length is computed from numbers in them.
+    """Follow records without descriptors, and find them by lengths computed from numbers in them (``LengthTables``).
 
     Returns the same as ``find_descriptor_records``, but for NO_NUMBER the last returned number is the
     index of the term.
@@ -291,42 +285,6 @@ def find_computed_records(
         count += 1
         offset += length
     return count, offset, FINE, 0
-
-
-@kernel(writes=("padded",))
-def find_padding_runs(data: Octets, starts: Longs, ends: Longs, pads: Mask, padded: Mask) -> int:
-    """Mark the runs ``data[start:end]`` that consist only of ``pads`` bytes.
-
-    Returns the number of such runs.
-
-    For example, if blanks are pads, ``" "`` and an empty run are marked, and ``" x"`` is not.
-    """
-    count = 0
-    for row in range(len(starts)):
-        offset = starts[row]
-        while offset < ends[row] and pads[data[offset]]:
-            offset += 1
-        padded[row] = offset >= ends[row]
-        count += padded[row]
-    return count
-
-
-@kernel(writes=("target",))
-def copy_present(
-    data: Octets, starts: Longs, ends: Longs, rows: Longs, size: int, target: Octets
-) -> int:
-    """Copy the part of an item that each record contains to the start of the record's row of ``size`` bytes.
-
-    For example, ``AB`` copied to the row ``....`` gives ``AB..``. If a start is after its end,
-    nothing is copied. Returns the number of copied bytes.
-    """
-    copied = 0
-    for number in range(len(rows)):
-        at = rows[number] * size
-        for index in range(min(size, ends[number] - starts[number])):
-            target[at + index] = data[starts[number] + index]
-            copied += 1
-    return copied
 
 
 @inner
@@ -504,41 +462,3 @@ def find_common_offset(following: Longs, reach: int, marks: Octets) -> int:
             marks[after] = 1
             open_chains += 1
     return -1
-
-
-@kernel(writes=("out",))
-def copy_columns(
-    data: Octets, begin: int, step: int, offsets: Longs, size: int, out: Octets
-) -> int:
-    """Copy items of one size from evenly spaced records. Returns the number of records.
-
-    Record i starts at ``begin + i * step``. ``out`` gets the items at the first offset of all
-    records, then those at the second offset, and so on. Items of eight bytes or more are copied in
-    words of eight bytes; the last word may overlap the word before it. A shorter item is loaded as
-    one word and stored in parts: an item of 7 bytes in parts of 4, 2 and 1 bytes.
-    """
-    columns = len(offsets)
-    rows = len(out) // (size * columns)
-    for row in range(rows):
-        for column in range(columns):
-            at, to = begin + row * step + offsets[column], (column * rows + row) * size
-            # A word load would read beyond the buffer: copy single bytes.
-            if at + max(size, _WORD) > len(data):
-                for byte in range(size):
-                    out[to + byte] = data[at + byte]
-            elif size < _WORD:
-                word = load8(data, at)
-                if size & 4:
-                    store4(out, to, word)
-                    word, to = word >> _FOUR_BYTES, to + 4
-                if size & 2:
-                    store2(out, to, word)
-                    word, to = word >> _TWO_BYTES, to + 2
-                if size & 1:
-                    out[to] = np.uint8(word & _BYTE)
-            else:
-                # Copy whole words, then the last eight bytes, which may overlap the previous word.
-                for done in range(0, size - _WORD, _WORD):
-                    store8(out, to + done, load8(data, at + done))
-                store8(out, to + size - _WORD, load8(data, at + size - _WORD))
-    return rows

@@ -24,8 +24,8 @@ from trailgate.expressions.environment_items import items_of
 from trailgate.expressions.evaluation import (
     RowSelection,
     evaluate_as_text,
+    evaluate_condition,
     make_empty_block,
-    select_rows,
 )
 from trailgate.expressions.syntax import Expression, FunctionCall
 from trailgate.expressions.values import GetenvValues
@@ -134,6 +134,10 @@ class CaptureRules:
         """The tables to capture as TABLE statements, also those that are only patterns."""
         return tuple(TableRule(table) if isinstance(table, str) else table for table in self.tables)
 
+    def environment_items(self) -> set[tuple[str, str]]:
+        """Return the groups and items of @GETENV that the expressions of the rules use."""
+        return _items(self.statements)
+
     @property
     def takes_all(self) -> bool:
         """True if every operation of every table is captured."""
@@ -203,7 +207,7 @@ class CaptureRules:
 
 
 def column_index(table: Table, name: str, rule: TableRule, option: str) -> int:
-    """Return the index of the column ``name``, which an option of a TABLE statement names.
+    """Return the index of the table's column ``name``, which an option of a TABLE or MAP rule, such as KEYCOLS, names.
 
     Raises OptionError, located at the option, if the column does not exist.
     """
@@ -295,7 +299,7 @@ class TableSelection:
         is_known = self.environment.group_type != "EXTRACT"
         around = replace(self.environment, has_transactions=is_known)
         try:
-            return select_rows(condition.expression, block, around)
+            return evaluate_condition(condition.expression, block, around)
         except OptionError as error:
             raise rule.place(error, condition.clause) from None
 
@@ -422,19 +426,15 @@ class TableSelections:
         return self._known[table.name]
 
 
-def environment_of(rules: CaptureRules) -> set[tuple[str, str]]:
-    """Return the groups and items of @GETENV that the rules' expressions use."""
-    return _items(rules.statements)
-
-
 def _items(statements: Iterable[TableRule]) -> set[tuple[str, str]]:
+    """Return the groups and items of @GETENV that the expressions of TABLE statements use."""
     return items_of(one for rule in statements for one in rule.expressions)
 
 
 def find_excluded(
     rules: CaptureRules, owners: pa.Array | None, names: pa.Array | None
 ) -> Longs | None:
-    """Find the operations of excluded users and transactions: 1 if excluded, else 0.
+    """Find the operations whose user or transaction the rules of a capture exclude: 1 if excluded, else 0.
 
     ``owners`` are the names of the operations' users, and ``names`` the names of their
     transactions. An operation without such a name gets -1: the first operation of its transaction

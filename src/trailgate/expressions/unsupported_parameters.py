@@ -1,15 +1,28 @@
-"""Parameters of GoldenGate's other files and processes.
+"""Parameters of Extract and Replicat files that are not supported: remarks and the error, and those of other files and processes.
 
-With these lists, an error can distinguish a parameter in the wrong file from a misspelt one.
+A parameter without effect here is reported. One that would change the data is an error, unless
+``--ignore-unsupported`` is set; then it is reported too. With the lists of parameters of
+GoldenGate's other files and processes, an error can distinguish a parameter in the wrong file from
+a misspelt one. Extract's own unsupported parameters are in ``extract_parameters``, Replicat's in
+``apply.replicat.replicat_parameters``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Final
+from typing import Final, NamedTuple
+
+from trailgate.definitions.parameter_files import ParameterStatement
+from trailgate.errors import OptionError, Where
 
 UNDOCUMENTED: Final = "it is one of GoldenGate's undocumented parameters"
+
+
+UNKNOWN_OPTION: Final = "unknown option"
+
 
 # Parameters of Replicat and options of MAP that Extract does not have. A test compares this with
 # Replicat's own tables.
@@ -99,7 +112,7 @@ OF_REPLICAT: Final = MappingProxyType(
 
 
 def expand_reasons(names: Mapping[str, str]) -> Mapping[str, str]:
-    """Map each parameter name to a reason, from ``{"a reason": "NAME1 NAME2"}``."""
+    """Map the names of unsupported parameters to the reason, from ``{"a reason": "NAME1 NAME2"}``."""
     return MappingProxyType({one: reason for reason, own in names.items() for one in own.split()})
 
 
@@ -132,3 +145,64 @@ def foreign_reason(name: str, others: Mapping[str, str]) -> str:
     """
     reason = FOREIGN.get(name) or others.get(name, "")
     return reason or (UNDOCUMENTED if name.startswith("_") else "")
+
+
+class ParameterRemark(NamedTuple):
+    """A remark on an unsupported parameter or option of a parameter file, and the reason for it."""
+
+    line: int
+    text: str
+    reason: str
+
+
+def make_remark(statement: ParameterStatement, text: str, reason: str) -> ParameterRemark:
+    """Build a remark on ``text``, an unsupported parameter or option of a statement.
+
+    The remark names the file if the statement is in an included file.
+    """
+    shown = " ".join(text.rstrip("; \t").split())
+    if statement.source:
+        shown += f" ({statement.source})"
+    return ParameterRemark(statement.line, shown, reason)
+
+
+@dataclass(slots=True, kw_only=True)
+class ParameterRemarks:
+    """The remarks on unsupported parameters and options of a parameter file.
+
+    ``unused`` are those without effect here, ``refused`` those that would have an effect.
+    """
+
+    unused: list[ParameterRemark] = field(default_factory=list)
+    refused: list[ParameterRemark] = field(default_factory=list)
+
+    def note(self, statement: ParameterStatement, text: str, reason: str) -> None:
+        """Add a remark on a parameter or option that has no effect."""
+        self.unused.append(make_remark(statement, text, reason))
+
+    def refuse(
+        self, statement: ParameterStatement, text: str, reason: str = UNKNOWN_OPTION
+    ) -> None:
+        """Add a remark on a parameter or option that is an error, unless ``text`` is empty."""
+        if text:
+            self.refused.append(make_remark(statement, text, reason))
+
+
+def unsupported_parameters_error(
+    refused: Sequence[ParameterRemark], effect: str, verb: str
+) -> OptionError:
+    """Build the error for unsupported parameters of a file: it names the first and counts the rest.
+
+    ``effect`` is the consequence of ignoring them, and ``verb`` the action of the run
+    (``capture``).
+    """
+    first, others = refused[0], len(refused) - 1
+    problem = f"{first.text} is not supported: {first.reason}"
+    more = (
+        f" {others} more in this file {'is' if others == 1 else 'are'} not supported."
+        if others
+        else ""
+    )
+    hint = f"{effect}.{more} Remove it, or {verb} without it: --ignore-unsupported (ignore_unsupported)"
+    keyword = re.split(r"[\s,;(]", first.text, maxsplit=1)[0]
+    return OptionError(problem, where=Where(line=first.line, field=keyword), hint=hint)

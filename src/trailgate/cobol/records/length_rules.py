@@ -21,23 +21,19 @@ import pyarrow as pa
 
 from trailgate.arrays import Longs
 from trailgate.cobol.copybook.flat_columns import column_names, flat_columns
-from trailgate.cobol.copybook.items import (
-    CounterKey,
-    CounterValues,
-    PlacedItem,
-    counter_key,
-    find_counter_key,
-    place_items,
-)
 from trailgate.cobol.copybook.layouts import (
     CobolDialect,
     CopybookField,
     CopybookLayout,
+    CounterKey,
     Endian,
     Usage,
+    counter_key,
+    find_counter_key,
 )
-from trailgate.cobol.records import kernels
-from trailgate.cobol.records.kernels import LengthTables
+from trailgate.cobol.copybook.placed_items import CounterValues, PlacedItem, place_items
+from trailgate.cobol.records import framing_kernels
+from trailgate.cobol.records.framing_kernels import LengthTables
 from trailgate.cobol.records.key_fields import key_fields
 from trailgate.cobol.records.kind_rules import PADDING, REST, RecordKinds, ValueRange
 from trailgate.cobol.values.codec import ValueOptions
@@ -58,7 +54,7 @@ class LengthTerm:
     """A term of a computed record length: a number in the record times ``factor`` bytes.
 
     The number is at ``offset``, plus ``shifts[i]`` bytes for each unit of the i-th earlier term. It
-    is at most ``most``, unless that is negative. ``coding`` is one of the encodings in ``kernels``.
+    is at most ``most``, unless that is negative. ``coding`` is one of the encodings in ``framing_kernels``.
     """
 
     name: str
@@ -137,7 +133,7 @@ class RecordLengths:
 
 def field_lengths(offset: int, width: int, *, little: bool) -> RecordLengths:
     """Build the length rule of a file in which an unsigned binary number states each record's length."""
-    coding = kernels.LITTLE if little else kernels.BIG
+    coding = framing_kernels.LITTLE if little else framing_kernels.BIG
     term = LengthTerm("the length field", offset, width, coding)
     return RecordLengths((LengthRule(0, (term,)),))
 
@@ -293,8 +289,8 @@ def _coding(field: CopybookField, dialect: CobolDialect) -> int:
     Raises OptionError unless it is a whole number.
     """
     number = field.number
-    if field.usage is Usage.TEXT and field.size <= kernels.MOST_DIGITS:
-        return kernels.ZONED
+    if field.usage is Usage.TEXT and field.size <= framing_kernels.MOST_DIGITS:
+        return framing_kernels.ZONED
     binary = {
         Usage.BINARY: dialect.binary,
         Usage.NATIVE: dialect.native,
@@ -308,18 +304,18 @@ def _coding(field: CopybookField, dialect: CobolDialect) -> int:
         if order is not None and field.size <= 8:
             little, signed = order is Endian.LITTLE, number.signed
             choice = {
-                (False, False): kernels.BIG,
-                (True, False): kernels.LITTLE,
-                (False, True): kernels.SIGNED_BIG,
-                (True, True): kernels.SIGNED_LITTLE,
+                (False, False): framing_kernels.BIG,
+                (True, False): framing_kernels.LITTLE,
+                (False, True): framing_kernels.SIGNED_BIG,
+                (True, True): framing_kernels.SIGNED_LITTLE,
             }
             return choice[little, signed]
         decimal = {
-            Usage.ZONED: kernels.ZONED,
-            Usage.PACKED: kernels.PACKED,
-            Usage.UNSIGNED_PACKED: kernels.UNSIGNED_PACKED,
+            Usage.ZONED: framing_kernels.ZONED,
+            Usage.PACKED: framing_kernels.PACKED,
+            Usage.UNSIGNED_PACKED: framing_kernels.UNSIGNED_PACKED,
         }
-        if field.usage in decimal and number.digits <= kernels.MOST_DIGITS:
+        if field.usage in decimal and number.digits <= framing_kernels.MOST_DIGITS:
             return decimal[field.usage]
     problem = f"{field.name} ({field.usage.value}) cannot be a length"
     raise OptionError(problem, hint="It must be a whole number of up to 18 digits")

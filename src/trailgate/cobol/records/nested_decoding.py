@@ -24,9 +24,14 @@ from trailgate.cobol.records.added_columns import (
     make_added_columns,
     make_added_fields,
 )
+from trailgate.cobol.records.kinds_decoding import (
+    ChosenRows,
+    KindsDecoder,
+    RecordTrees,
+    decode_rows_of_kind,
+)
 from trailgate.cobol.records.record_bytes import RecordBytes, records_at
 from trailgate.cobol.records.record_ids import ID_COLUMN, RecordIds
-from trailgate.cobol.records.record_kinds import ChosenRows, KindsDecoder, RecordTrees, decode_rows
 from trailgate.cobol.records.record_options import ERRORS_COLUMN, BadFieldPolicy
 from trailgate.errors import DecodeError, OptionError, Where, mask_logins
 
@@ -221,7 +226,7 @@ class NestedDecoder(KindsDecoder):
         Child kinds without columns are decoded too, so that their errors are found.
         """
         own_rows = np.flatnonzero(trees.kind == self._numbers[name])
-        decoded = decode_rows(self._decoders[name], records, trees.rows[own_rows])
+        decoded = decode_rows_of_kind(self._decoders[name], records, trees.rows[own_rows])
         columns = [decoded.column(field.name) for field in self._own_fields(name)]
         for child in self._children[self._numbers[name]]:
             below, inner = self._tree(child, records, trees)

@@ -1,4 +1,4 @@
-"""Create local Spark sessions with our defaults, and register our formats with any session.
+"""Spark sessions: create local ones with our defaults, check given ones, and register our formats with them.
 
 The command line, the demo and the tests use the local session. Sessions that users create are not
 changed, except that our formats are registered.
@@ -24,9 +24,9 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from pyspark.sql import SparkSession
 
@@ -56,7 +56,7 @@ exec {program} "$@"
 # this package have formats too.
 FORMATS: Final = (
     ("trailgate.publish.spark.source", "PublishingTrailSource"),
-    ("trailgate.spark.messages", "MessageCaptureSource"),
+    ("trailgate.spark.message_files", "MessageCaptureSource"),
     ("trailgate.mainframe.spark.reader", "CopybookSource"),
     ("trailgate.apply.spark.writer", "ApplySink"),
 )
@@ -255,14 +255,13 @@ def _user_options(scratch: Path) -> tuple[str, ...]:
 
 @check_arguments
 def register(spark: SparkSession) -> None:
-    """Register our formats with a Spark session.
+    """Register our formats with a Spark session, so that ``spark.read.format("trail")`` finds them.
 
     These are ``trail``, ``message_capture``, ``copybook``, ``jms`` and ``trailgate_apply``. After
     this call, relative paths start at this process's working folder, wherever Spark plans a query.
     Without it, they would start at one of Spark's folders with Spark Connect. This call is also
     needed if a broken ``pyspark_*`` package on the path prevents Spark from finding our formats.
     """
-    from trailgate.spark.options import check_session  # noqa: PLC0415
     from trailgate.spark.sources import HAS_LIMITS  # noqa: PLC0415
 
     check_session(spark)
@@ -270,3 +269,36 @@ def register(spark: SparkSession) -> None:
         source: type = getattr(importlib.import_module(module), name)
         # cloudpickle sends a class by value if no module contains it. So the folder goes along.
         spark.dataSource.register(type(source.__name__, (source,), {"folder": str(Path.cwd())}))
+
+
+def check_session(spark: Any) -> Any:
+    """Check that an argument is a Spark session, possibly of Spark Connect, and return it.
+
+    Raises OptionError.
+    """
+    # Spark Connect has its own class of sessions, and its packages may be missing, so check by
+    # attributes.
+    if isinstance(spark, type) or not (
+        hasattr(spark, "createDataFrame") and hasattr(spark, "conf")
+    ):
+        raise OptionError(f"spark must be a session, not {type(spark).__name__}")
+    return spark
+
+
+@contextmanager
+def use_session(spark: SparkSession | str) -> Iterator[SparkSession]:
+    """Yield the given Spark session, or create one for the given master, such as ``local[*]``.
+
+    A created session is stopped at the end. If a session is active already, Spark returns it
+    instead of creating one, and it is not stopped.
+    """
+    if not isinstance(spark, str):
+        yield check_session(spark)
+        return
+    running = SparkSession.getActiveSession() is not None
+    made = session(spark)
+    try:
+        yield made
+    finally:
+        if not running:
+            made.stop()

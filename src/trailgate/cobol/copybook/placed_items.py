@@ -11,20 +11,26 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from dataclasses import field as member
-from functools import lru_cache
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
 import numpy as np
 
 from trailgate.arrays import Longs, Mask
-from trailgate.cobol.copybook.layouts import MAX_COLUMNS, CopybookField, CopybookLayout, Occurs
+from trailgate.cobol.copybook.layouts import (
+    MAX_COLUMNS,
+    CopybookField,
+    CopybookLayout,
+    CounterKey,
+    Occurs,
+    counter_key,
+    counter_keys,
+    find_counter_key,
+)
 from trailgate.errors import DefinitionError, Where
 
 UNPLACED: Final = 1 << 62  # stands for an unknown offset
 Offset = int | Longs
-# A counter's name and its groups, outermost first. The groups are None if the name is unique.
-CounterKey = tuple[str, tuple[str, ...] | None]
 # The OCCURS DEPENDING ON that an offset depends on, each with a mask of the records whose counter
 # is invalid for it (None if all are valid).
 Depends = Mapping[Occurs, Mask | None]
@@ -144,47 +150,8 @@ def place_items(
     return PlacedItems(node, tuple(walk.bad_counts), extent.bytes, _known(extent.depends))
 
 
-def counter_key(occurs: Occurs) -> CounterKey:
-    """Return the key by which the counter of an OCCURS DEPENDING ON is looked up.
-
-    It is the counter's name and the names of its groups (None if the name is unique), in capitals.
-    """
-    groups = occurs.groups
-    names = None if groups is None else tuple(group.upper() for group in groups)
-    return str(occurs.counter).upper(), names
-
-
-def counter_keys(layout: CopybookLayout) -> frozenset[CounterKey]:
-    """Return the keys of all OCCURS DEPENDING ON counters in a layout."""
-    occurs = (field.occurs for field in layout.root.walk())
-    return frozenset(counter_key(one) for one in occurs if one is not None and one.counter)
-
-
-def find_counter_key(
-    keys: frozenset[CounterKey], field: CopybookField, groups: tuple[CopybookField, ...]
-) -> CounterKey | None:
-    """Return the counter key of a field, or None if the field is not a counter.
-
-    ``groups`` are the groups that contain the field, outermost first. The key contains the groups
-    only if several counters have the same name.
-    """
-    name = field.name.upper()
-    if (name, None) in keys:
-        return name, None
-    if name not in _names_with_groups(keys):
-        return None
-    key = name, tuple(group.name.upper() for group in groups[1:])
-    return key if key in keys else None
-
-
-@lru_cache(64)
-def _names_with_groups(keys: frozenset[CounterKey]) -> frozenset[str]:
-    """Return the names of counters that are distinguished by their groups."""
-    return frozenset(name for name, groups in keys if groups is not None)
-
-
 def columns_below(node: ItemNode) -> Iterator[PlacedItem]:
-    """Yield the elementary items in a placed item, in order. FILLER is skipped."""
+    """Yield the placed elementary items in a ``PlacedItem``, group or OCCURS, in order. FILLER is skipped."""
     if isinstance(node, PlacedItem):
         if not node.field.filler:
             yield node

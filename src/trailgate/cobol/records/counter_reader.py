@@ -13,20 +13,24 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import Mask, Octets
-from trailgate.cobol.copybook.items import (
+from trailgate.cobol.copybook.layouts import (
+    CopybookField,
+    CopybookLayout,
+    CounterKey,
+    Occurs,
+    counter_key,
+    counter_keys,
+    find_counter_key,
+)
+from trailgate.cobol.copybook.placed_items import (
     UNPLACED,
     BadCount,
-    CounterKey,
     CounterValues,
     PlacedItem,
     PlacedItems,
     columns_below,
-    counter_key,
-    counter_keys,
-    find_counter_key,
     place_items,
 )
-from trailgate.cobol.copybook.layouts import CopybookField, CopybookLayout, Occurs
 from trailgate.cobol.records.field_faults import ChunkFindings, FieldFault
 from trailgate.cobol.records.presence import find_usable_rows
 from trailgate.cobol.records.record_bytes import RecordBytes, copy_items, count_bytes_present
@@ -36,6 +40,7 @@ from trailgate.cobol.records.record_options import (
     RecordOptions,
     ShortRecordPolicy,
 )
+from trailgate.cobol.values.code_pages import page_for_errors
 from trailgate.cobol.values.codec import (
     DecodedColumn,
     Decoder,
@@ -46,7 +51,6 @@ from trailgate.cobol.values.codec import (
 )
 from trailgate.cobol.values.codecs import decoder, explainer
 from trailgate.cobol.values.reasons import classifier
-from trailgate.cobol.values.text import page_for_errors
 from trailgate.errors import DefinitionError, Where
 
 

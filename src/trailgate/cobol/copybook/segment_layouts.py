@@ -22,8 +22,8 @@ class SegmentLength(Enum):
     RECORD = "record"  # where the longest segment ends
 
 
-def find_layout(layouts: Sequence[CopybookLayout], name: str | None) -> CopybookLayout:
-    """Find the layout of a record or segment of a copybook by its name.
+def find_layout_or_segment(layouts: Sequence[CopybookLayout], name: str | None) -> CopybookLayout:
+    """Find the layout of a copybook's record by its name, or build that of a segment (a group with REDEFINES).
 
     Without a name, the copybook must have only one record. Raises OptionError if there is no record
     or segment of this name, or if there are several.
@@ -56,13 +56,15 @@ def find_layout(layouts: Sequence[CopybookLayout], name: str | None) -> Copybook
     raise OptionError(f"no record {name} in the copybook", hint=hint)
 
 
-def find_layout_to_write(layouts: Sequence[CopybookLayout], name: str | None) -> CopybookLayout:
-    """Return the layout with which to write a record or segment.
+def layout_or_segment_to_write(
+    layouts: Sequence[CopybookLayout], name: str | None
+) -> CopybookLayout:
+    """Return the layout with which to write a record, or a segment without the rest of its record.
 
     If the segment is the last item of its record, the layout ends after the segment's last item,
     even if other definitions of the same bytes are longer.
     """
-    layout = find_layout(layouts, name)
+    layout = find_layout_or_segment(layouts, name)
     if name is None or any(layout is one for one in layouts):
         return layout
     for record in layouts:

@@ -19,15 +19,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask
+from trailgate.cobol.copybook.flat_columns import names_of_columns
 from trailgate.cobol.copybook.layouts import CopybookField, CopybookLayout, Usage
+from trailgate.cobol.copybook.placed_items import columns_below, place_items
+from trailgate.cobol.copybook.segment_layouts import find_layout_or_segment
 from trailgate.cobol.records.added_columns import FILE_COLUMN, make_added_columns, make_added_fields
-from trailgate.cobol.records.decoding import RecordDecoder, names_of_columns
+from trailgate.cobol.records.decoding import RecordDecoder
 from trailgate.cobol.records.field_faults import ERROR, FaultyRecords, FieldFault
 from trailgate.cobol.records.key_fields import key_fields
 from trailgate.cobol.records.kind_rules import PADDING, REST, KeyColumn, RecordKinds
 from trailgate.cobol.records.policy_counts import PolicyCounts, PolicyTally
 from trailgate.cobol.records.record_bytes import RecordBytes
-from trailgate.cobol.records.record_ids import RecordIds, chains_of
+from trailgate.cobol.records.record_ids import RecordIds, ancestors_of_kinds
 from trailgate.cobol.records.record_options import (
     ERRORS_COLUMN,
     BadFieldPolicy,
@@ -35,14 +38,13 @@ from trailgate.cobol.records.record_options import (
     RecordOptions,
     TrailingBytesPolicy,
 )
-from trailgate.cobol.records.redefined_segments import find_layout
+from trailgate.cobol.values.code_pages import page_of_field
 from trailgate.cobol.values.codec import (
     BlankPolicy,
     FaultExplanation,
     FaultReason,
     IntegerRepresentation,
     NumberRepresentation,
-    page_of,
 )
 from trailgate.columnar.code_pages import code_page, decode_with_page
 from trailgate.errors import DecodeError, OptionError, Where, did_you_mean, mask_logins
@@ -86,7 +88,7 @@ def find_kind_layouts(
     found = {}
     for name in kinds.records:
         try:
-            found[name] = find_layout(layouts, name)
+            found[name] = find_layout_or_segment(layouts, name)
         except OptionError as error:
             values = next((str(rule) for rule in kinds.rules if rule.record == name), REST)
             problem = f"kinds: {values}={name}: {error.problem}"
@@ -117,11 +119,11 @@ class KindsDecoder:
         types = [field.type for field in self._key.schema][: len(self._fields)]
         self._choose = kinds.chooser(
             [
-                KeyColumn(type_, field.size, page_of(field, options.values))
+                KeyColumn(type_, field.size, page_of_field(field, options.values))
                 for type_, field in zip(types, self._fields, strict=True)
             ]
         )
-        self._chains = chains_of(kinds.records, kinds.parents) if kinds.parents else []
+        self._chains = ancestors_of_kinds(kinds.records, kinds.parents) if kinds.parents else []
         self.ids: RecordIds | None = None
         # The id columns include the file's name, so it is not added a second time.
         file_column = FILE_COLUMN if self._chains else None
@@ -286,7 +288,7 @@ class KindsDecoder:
         self, name: str, records: RecordBytes, chosen: ChosenRows, rows: Longs
     ) -> pa.RecordBatch:
         """Decode the rows of one kind. ``rows`` are their indexes among the chosen rows."""
-        return decode_rows(self._decoders[name], records, chosen.rows[rows])
+        return decode_rows_of_kind(self._decoders[name], records, chosen.rows[rows])
 
     def _id_columns(
         self, records: RecordBytes, kinds: Longs, rows: Longs
@@ -492,7 +494,10 @@ def _own_columns(
     columns = options.columns
     if columns is None:
         return dict.fromkeys(layouts)
-    known = {name: names_of_columns(layout, options) for name, layout in layouts.items()}
+    known = {
+        name: names_of_columns(columns_below(place_items(layout, options.names(layout)).root))
+        for name, layout in layouts.items()
+    }
     for column in columns:
         if not any(column.upper() in names for names in known.values()):
             hint = did_you_mean(column, frozenset[str]().union(*known.values()))
@@ -504,8 +509,10 @@ def _own_columns(
     }
 
 
-def decode_rows(decoder: RecordDecoder, records: RecordBytes, rows: Longs) -> pa.RecordBatch:
-    """Decode the records of one kind at these indexes.
+def decode_rows_of_kind(
+    decoder: RecordDecoder, records: RecordBytes, rows: Longs
+) -> pa.RecordBatch:
+    """Decode the records of one kind at these indexes into Arrow columns.
 
     An error names a record by its number in the source.
     """

@@ -1,7 +1,7 @@
 """Columns of structs for groups and of lists for OCCURS: build them, and flatten them again.
 
 Reading decodes one flat column per elementary item; ``record_members`` builds structs and lists
-from these. For writing, ``tree_columns`` flattens structs and lists to flat columns. A list must
+from these. For writing, ``flatten_nested_columns`` flattens structs and lists to flat columns. A list must
 then have as many elements as the record's counter states. Missing members and elements become NULL.
 """
 
@@ -15,8 +15,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trailgate.cobol.copybook.flat_columns import make_names_distinct
-from trailgate.cobol.copybook.items import (
+from trailgate.cobol.copybook.flat_columns import make_column_names_distinct
+from trailgate.cobol.copybook.placed_items import (
     GroupItem,
     ItemNode,
     PlacedItem,
@@ -54,7 +54,7 @@ def _build_group_members(
                 below.append((child.field.name, columns[child]))
         else:
             below += _build_members(child, columns, rows)
-    names = make_names_distinct([name for name, _ in below])
+    names = make_column_names_distinct([name for name, _ in below])
     return list(zip(names, (array for _, array in below), strict=True))
 
 
@@ -100,13 +100,13 @@ def _build_element(node: ItemNode, columns: Columns, rows: int) -> pa.Array | No
     return member_arrays[0][1]
 
 
-def is_tree(kinds: Mapping[str, pa.DataType]) -> bool:
-    """Return True if any column is a struct or a list."""
+def has_nested_columns(kinds: Mapping[str, pa.DataType]) -> bool:
+    """Return True if any column's type is a struct or a list, so that rows are written from nested columns."""
     return any(pa.types.is_nested(kind) for kind in kinds.values())
 
 
 @dataclass(slots=True)
-class TreeColumns:
+class FlattenedColumns:
     """The flat columns of a record's structs and lists by name, and the lengths of its lists.
 
     For each list, in the order of ``_lists_of``, ``lengths`` has a column with its length in each
@@ -127,7 +127,7 @@ class TreeColumns:
 
     def add_members(self, group: GroupItem, values: Mapping[str, pa.Array] | None) -> None:
         """Add the flat columns of a group. Raises EncodeError if a column has no item in the group."""
-        named = dict(named_members(group))
+        named = dict(named_struct_members(group))
         for name in values or ():
             if name not in named:
                 hint = did_you_mean(name, named) or f"Known: {', '.join(named)}"
@@ -137,8 +137,8 @@ class TreeColumns:
             self.add(node, None if values is None else values.get(name))
 
     def _add_list(self, node: RepeatedItem, values: pa.Array | None) -> None:
-        if values is not None and not is_list(values.type):
-            raise type_error(node.field.name, values.type, "an array")
+        if values is not None and not is_list_type(values.type):
+            raise nested_type_error(node.field.name, values.type, "an array")
         self.lengths.append(None if values is None else pc.list_value_length(values))
         for index, element in enumerate(node.elements):
             self.add(element, None if values is None else _element(values, index))
@@ -163,12 +163,12 @@ class TreeColumns:
                 raise EncodeError(problem, where=Where(record=row + 1, field=node.field.name))
 
 
-def tree_columns(root: ItemNode, columns: Mapping[str, pa.Array]) -> TreeColumns:
-    """Flatten a record's tree of structs and lists to columns.
+def flatten_nested_columns(root: ItemNode, columns: Mapping[str, pa.Array]) -> FlattenedColumns:
+    """Flatten a record's nested columns, structs and lists, to flat columns.
 
     Raises EncodeError if a column has the wrong shape.
     """
-    tree = TreeColumns()
+    tree = FlattenedColumns()
     if isinstance(root, GroupItem):
         tree.add_members(root, columns)
     else:
@@ -176,15 +176,15 @@ def tree_columns(root: ItemNode, columns: Mapping[str, pa.Array]) -> TreeColumns
     return tree
 
 
-def named_members(
+def named_struct_members(
     group: GroupItem, selected: frozenset[str] | None = None
 ) -> Iterator[tuple[str, ItemNode]]:
-    """Yield a group's members by their struct names, including the members of nameless groups.
+    """Yield the members of a group's struct column by their names, including the members of nameless groups.
 
     ``selected`` are the flat columns that the tree contains, None for all.
     """
     pairs = [pair for node in group.members for pair in _named_nodes(node, selected)]
-    names = make_names_distinct([name for name, _ in pairs])
+    names = make_column_names_distinct([name for name, _ in pairs])
     return zip(names, (node for _, node in pairs), strict=True)
 
 
@@ -192,29 +192,29 @@ def _named_nodes(node: ItemNode, selected: frozenset[str] | None) -> list[tuple[
     if not any(selected is None or item.name in selected for item in columns_below(node)):
         return []
     if isinstance(node, GroupItem) and node.field.filler:
-        return list(named_members(node, selected))
+        return list(named_struct_members(node, selected))
     return [(node.field.name, node)]
 
 
 def _lists_of(node: ItemNode) -> Iterator[RepeatedItem]:
-    """Yield the OCCURS lists of a record in the order in which ``TreeColumns`` adds them."""
+    """Yield the OCCURS lists of a record in the order in which ``FlattenedColumns`` adds them."""
     if isinstance(node, RepeatedItem):
         yield node
         for element in node.elements:
             yield from _lists_of(element)
     elif isinstance(node, GroupItem):
-        for _, below in named_members(node):
+        for _, below in named_struct_members(node):
             yield from _lists_of(below)
 
 
 def _struct_members(group: GroupItem, values: pa.Array) -> dict[str, pa.Array]:
     if not pa.types.is_struct(values.type):
-        raise type_error(group.field.name, values.type, "a struct")
+        raise nested_type_error(group.field.name, values.type, "a struct")
     return dict(zip((field.name for field in values.type), values.flatten(), strict=True))
 
 
-def is_list(data_type: pa.DataType) -> bool:
-    """Return True if an Arrow type is a list type."""
+def is_list_type(data_type: pa.DataType) -> bool:
+    """Return True if the Arrow type of a nested column is a list type."""
     return bool(
         pa.types.is_list(data_type)
         or pa.types.is_large_list(data_type)
@@ -232,8 +232,8 @@ def _element(values: pa.Array, index: int) -> pa.Array:
     return values.values.take(pa.array(starts + index, mask=lengths <= index))
 
 
-def type_error(name: str, data_type: pa.DataType, expected: str) -> EncodeError:
-    """Build an error for a column of a record's tree that has the wrong shape."""
+def nested_type_error(name: str, data_type: pa.DataType, expected: str) -> EncodeError:
+    """Build an error for a nested column that is not the struct or list that the layout has there."""
     return EncodeError(
         f"a column of {data_type}, but {expected} is expected", where=Where(field=name)
     )
