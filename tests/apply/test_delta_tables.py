@@ -26,8 +26,7 @@ from apply.value_table import TARGETS, VALUES, Values
 from laws import WHOLE, chance, one_of
 from store_servers.bucket import Bucket
 from trailgate import ApplyError, OptionError, TrailAppender, apply_trail, verify_tables
-from trailgate.apply.effects.column_types import created_type
-from trailgate.apply.effects.tables import make_target_table
+from trailgate.apply.effects.tables import created_type, make_target_table
 from trailgate.apply.jobs.options import ModeName
 from trailgate.apply.targets.delta_properties import (
     has_rounded_statistics,

@@ -26,7 +26,7 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable
 from pyiceberg.catalog.sql import SqlCatalog
 
-from trailgate.apply.effects.column_types import created_type
+from trailgate.apply.effects.tables import created_type
 from trailgate.model.tables import Column
 from trailgate.model.types import NUMBER_SUB_TYPES, TYPES, TypeFamily
 

@@ -18,8 +18,7 @@ from trailgate.trail.format.tokens import DATA, HEADER, ByteOrder, encode_outer_
 from trailgate.trail.reading.reader import ReaderState, decode
 from trailgate.trail.records.framing import RecordSpans, wrap_trail_bytes
 from trailgate.trail.records.record import decode_record, encode_header_area
-from trailgate.trail.records.record_problems import raise_first_problem
-from trailgate.trail.records.record_view import find_names, view_records
+from trailgate.trail.records.record_view import find_names, raise_first_problem, view_records
 
 
 def read(body: bytes, order: ByteOrder, definitions: Definitions) -> list[dict[str, Any]]:

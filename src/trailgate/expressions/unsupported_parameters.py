@@ -13,14 +13,14 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from trailgate.definitions.parameter_files import ParameterStatement
 from trailgate.errors import OptionError, Where
 
+if TYPE_CHECKING:
+    from trailgate.definitions.parameter_files import ParameterStatement
+
 UNDOCUMENTED: Final = "it is one of GoldenGate's undocumented parameters"
-
-
 UNKNOWN_OPTION: Final = "unknown option"
 
 

@@ -17,7 +17,7 @@ from fnmatch import translate
 from functools import cached_property
 from re import IGNORECASE
 from re import compile as compile_pattern
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 import numpy as np
 
@@ -39,9 +39,6 @@ from trailgate.trail.records.record_problems import (
 )
 from trailgate.trail.records.record_view import RecordColumns, find_names
 from trailgate.trail.records.transactions import ONLY_RECORD, indicator_marks, is_separate
-
-if TYPE_CHECKING:
-    from trailgate.logdump.open_trail import OpenTrail
 
 NONE: Final = -1
 UNKNOWN: Final = (b"", b"")
@@ -161,6 +158,18 @@ def first_token_payloads(source: TrailBytes, areas: Spans, code: int) -> list[by
     return values
 
 
+class RecordsBefore(Protocol):
+    """What a chunk has to know of the records before it. ``OpenTrail`` reads them if it is asked."""
+
+    def tables(self, until: int) -> TableHistory:
+        """Return the tables that are defined before an offset of the file."""
+        ...
+
+    def transaction_before(self, offset: int) -> tuple[bytes, bytes]:
+        """Return TRANID and LOGCSN of the transaction that is open before an offset of the file."""
+        ...
+
+
 @dataclass(frozen=True)
 class LogdumpChunk:
     """Consecutive records of an open trail, in bytes that start at the file's offset ``source.base``.
@@ -170,7 +179,7 @@ class LogdumpChunk:
 
     source: TrailBytes
     view: RecordColumns
-    trail: OpenTrail
+    trail: RecordsBefore
 
     def __len__(self) -> int:
         return len(self.view)

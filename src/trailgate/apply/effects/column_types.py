@@ -1,7 +1,6 @@
 """Choose the types of a target table's columns, and convert the values of source columns to them.
 
-``created_type`` maps each family of source columns (``model.types``) to the Arrow type that a
-created table gets. A user may choose another one: ``--column "GG.ORDERS.PRICE=decimal(18,2)"``
+By default a created table gets the types of its source table (``tables.created_type``). A user may choose another one: ``--column "GG.ORDERS.PRICE=decimal(18,2)"``
 creates the column PRICE of GG.ORDERS as a decimal. If the table exists already, its own types win:
 values are cast to them, and a value that does not fit is an error of its operation.
 """
@@ -12,14 +11,14 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, Self
+from typing import Final, Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.apply.effects.exact_casts import cast_exactly
 from trailgate.apply.effects.stored_types import check_stored_values
-from trailgate.apply.effects.tables import TargetTable
+from trailgate.apply.effects.tables import TargetColumn, TargetTable, created_type
 from trailgate.columnar.hex_digits import from_hex
 from trailgate.errors import DecodeError, OptionError, did_you_mean
 from trailgate.model.table_names import TablePatterns, describe_no_match
@@ -27,12 +26,8 @@ from trailgate.model.tables import Column
 from trailgate.model.types import TypeFamily
 from trailgate.model.values import typed_for
 
-if TYPE_CHECKING:
-    from trailgate.apply.effects.tables import TargetColumn, TargetTable
-
 Convert = Callable[[pa.Array], pa.Array]
 TYPES_HINT: Final = "Its type in the trail is {}: give the target's column a type that can hold it, or discard the operation with --on-error discard"
-MICROSECONDS: Final = 26  # characters of a date time with six digits of fraction
 EXAMPLE: Final = "For example, GG.ORDERS.PRICE=decimal(18,2)"
 # The names of types in --column, beside decimal(p,s).
 NAMED: Final[Mapping[str, pa.DataType]] = MappingProxyType(
@@ -130,19 +125,6 @@ def _type_of(type_name: str, text: str) -> pa.DataType:
         problem = f"decimal({digits},{scale}) is not possible: the precision is 1 to {MOST_DIGITS}, the scale at most the precision"
         raise OptionError(problem)
     return pa.decimal128(digits, scale)
-
-
-def created_type(column: Column) -> pa.DataType:
-    """Choose the Arrow type of a column in a created target table, by its source column's type.
-
-    Numbers in text stay text, because no number type holds them all. So do intervals, times with a
-    zone, and times with more than six digits of fraction.
-    """
-    if column.family is TypeFamily.BYTES:
-        return pa.binary()
-    if column.family is TypeFamily.DATETIME and column.external_length > MICROSECONDS:
-        return pa.string()
-    return typed_for(column)[0]
 
 
 def make_conversion(column: Column, target: TargetColumn, *, is_key: bool = False) -> Convert:

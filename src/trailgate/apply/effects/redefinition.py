@@ -13,8 +13,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from trailgate.apply.effects.column_types import created_type
-from trailgate.apply.effects.tables import TargetColumn, TargetTable
+from trailgate.apply.effects.tables import TargetColumn, TargetTable, created_type
 from trailgate.errors import DefinitionError, Where
 from trailgate.model.tables import Column, Table
 from trailgate.model.types import TypeFamily

@@ -1,6 +1,6 @@
 """Describe a target table: its name, its columns and its key.
 
-A table to create has the columns of its source table, with the types that ``column_types`` chooses.
+A table to create has the columns of its source table, with the types that ``created_type`` chooses.
 A table that exists already is described as the target defines it (``TargetTable.as_defined``).
 """
 
@@ -12,12 +12,12 @@ from typing import Final
 
 import pyarrow as pa
 
-from trailgate.apply.effects.column_types import created_type
 from trailgate.apply.effects.stored_types import DatabaseColumnType
 from trailgate.errors import DefinitionError, Where
 from trailgate.model.table_names import NAME_PART, unquote
-from trailgate.model.tables import Table
+from trailgate.model.tables import Column, Table
 from trailgate.model.types import TypeFamily
+from trailgate.model.values import typed_for
 
 # Called with a table of keys; returns the target's rows with these keys. If the second argument is
 # true, only their key columns are needed.
@@ -204,3 +204,19 @@ def make_empty_fetch(table: TargetTable) -> FetchRows:
         ).empty_table()
 
     return fetch
+
+
+MICROSECONDS: Final = 26  # characters of a date time with six digits of fraction
+
+
+def created_type(column: Column) -> pa.DataType:
+    """Choose the Arrow type of a column in a created target table, by its source column's type.
+
+    Numbers in text stay text, because no number type holds them all. So do intervals, times with a
+    zone, and times with more than six digits of fraction.
+    """
+    if column.family is TypeFamily.BYTES:
+        return pa.binary()
+    if column.family is TypeFamily.DATETIME and column.external_length > MICROSECONDS:
+        return pa.string()
+    return typed_for(column)[0]

@@ -17,8 +17,11 @@ from trailgate.jobs.metrics import (
 )
 from trailgate.jobs.retries import PATIENCE, Retries
 from trailgate.live.brokers.address import Direction, parse_address
-from trailgate.publish.commands.metrics import PublishStatistics, format_publish_metrics
-from trailgate.publish.commands.publish import print_guarantee
+from trailgate.publish.commands.output import (
+    PublishStatistics,
+    format_publish_metrics,
+    print_guarantee,
+)
 from trailgate.publish.job import Publication, PublicationSettings, PublishSummary
 from trailgate.publish.senders.sender import PublishedState
 from trailgate.terminal.live_view import catch_stop_signals

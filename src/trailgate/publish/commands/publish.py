@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
 
-from trailgate.errors import OptionError, count_noun, mask_logins
+from trailgate.errors import OptionError, count_noun
 from trailgate.live.brokers.address import is_address
 from trailgate.options import TEXT, Flag
-from trailgate.terminal.layout import counts_table, print_rows
 from trailgate.terminal.live_view import log_to_stderr
 from trailgate.terminal.options import (
     After,
@@ -25,10 +24,9 @@ from trailgate.terminal.options import (
     position_in,
     takes,
 )
-from trailgate.terminal.output import NOT_ALL, progress_bar, quiet_pipe, report_finished, say
+from trailgate.terminal.output import NOT_ALL, progress_bar, report_finished, say
 
 if TYPE_CHECKING:
-    from trailgate.publish.job import PublishSummary
     from trailgate.storage.files.trail_files import TrailFiles
 
 # Artemis does not show a message that a consumer holds.
@@ -97,6 +95,7 @@ def command(trail: TrailPath, given: PublishArguments) -> None:
 def publish(trail: str, given: PublishArguments) -> None:
     """Publish a trail, or only show the state of its publication, and print the result."""
     from trailgate.publish.commands.follow import follow_trail
+    from trailgate.publish.commands.output import print_guarantee, print_summary
     from trailgate.publish.job import Publication, PublicationSettings
     from trailgate.storage.files.trail_files import find_trail
 
@@ -139,7 +138,7 @@ def publish(trail: str, given: PublishArguments) -> None:
         if given.as_json:
             print(json.dumps(asdict(summary), ensure_ascii=False))
         else:
-            _print(summary)
+            print_summary(summary)
     if lacks_operations:
         raise typer.Exit(NOT_ALL)
 
@@ -163,34 +162,3 @@ def _show_status(given: PublishArguments, files: TrailFiles) -> None:
             if state.position
             else counts
         )
-
-
-def _print(summary: PublishSummary) -> None:
-    if summary.counts:
-        print_rows(*counts_table(summary.counts))
-    sentence = (
-        f"{count_noun(summary.messages, 'message')}, {count_noun(summary.transactions, 'transaction')}, "
-        f"{count_noun(summary.operations, 'operation')}"
-    )
-    say(sentence)
-    for pattern in summary.unmatched:
-        say(f"note: no table in the data matches {pattern}", stderr=True)
-    for notice in summary.notices:
-        say(f"note: {notice}", stderr=True)
-    if is_address(summary.target):
-        return
-    files = summary.files
-    what = "no new file" if not files else files[0]
-    if len(files) > 1:
-        what += f" to {files[-1]}"
-    say(f"messages: {what} in {summary.target}")
-
-
-def print_guarantee(guarantee: str, target: str, *, as_json: bool = False) -> None:
-    """Print the delivery guarantee of a publication, such as "exactly once"."""
-    shown = mask_logins(target)
-    with quiet_pipe():
-        if as_json:
-            print(json.dumps({"target": shown, "guarantee": guarantee}), flush=True)
-        else:
-            print(f"{guarantee}: {shown}", flush=True)

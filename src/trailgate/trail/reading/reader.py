@@ -42,8 +42,7 @@ from trailgate.trail.records.framing import (
     find_records,
     wrap_trail_bytes,
 )
-from trailgate.trail.records.record_problems import raise_first_problem
-from trailgate.trail.records.record_view import RecordColumns, view_records
+from trailgate.trail.records.record_view import RecordColumns, raise_first_problem, view_records
 from trailgate.trail.records.table_metadata import NO_TABLES, TrailTables, find_tables
 from trailgate.trail.records.transactions import LAST
 from trailgate.trail.values.charsets import UTF_8, find_charset

@@ -1,7 +1,7 @@
 """The problems that a record's bytes can have, one bit each, so that one integer states all problems of a record.
 
 For example, ``IMAGE | TRANS_IND`` is a record with a wrong image and a wrong transaction indicator.
-Strict readers raise the first problem in the order of ``ROWS`` (`raise_first_problem`). Checks, tables of records and
+Strict readers raise the first problem in the order of ``ROWS`` (`record_view.raise_first_problem`). Checks, tables of records and
 Logdump report all of them.
 """
 
@@ -9,13 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-import numpy as np
-
-from trailgate.trail.format.record_types import type_name
-
 if TYPE_CHECKING:
-    from trailgate.trail.records.framing import TrailBytes
-    from trailgate.trail.records.record_view import RecordColumns
+    pass
 
 (
     SHORT, NO_HEADER, HEADER_LENGTH, NO_INDICATOR, REFUSED, IMAGE, IMAGE_OF_TYPE, LAYOUT, NAME_END,
@@ -72,16 +67,3 @@ ROWS: Final = (
 def first_problem(problems: int) -> RecordProblem:
     """Return the problem that strict readers raise for a record: the first row of ``ROWS`` whose bit is set."""
     return next(row for row in ROWS if problems & row.bit)
-
-
-def raise_first_problem(source: TrailBytes, view: RecordColumns) -> None:
-    """Raise DecodeError for the first trail record with a problem, if there is one."""
-    if not view.has_problems:
-        return
-    row = int(np.argmax(view.problems != 0))  # the first one
-    problem = first_problem(int(view.problems[row]))
-    code = int(view.io_type[row])
-    text = problem.text
-    if problem.bit in (REFUSED, MISTYPED):
-        text = text.format(code=code, name=type_name(code))
-    raise source.error(text, view.span_of(row), hint=problem.hint)

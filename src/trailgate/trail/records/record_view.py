@@ -28,13 +28,15 @@ from trailgate.trail.format.record_header import (
     RECORD_HEADS,
     SHORTEST,
 )
-from trailgate.trail.format.record_types import RECORD_TYPES, ROLE_OF, RecordRole
+from trailgate.trail.format.record_types import RECORD_TYPES, ROLE_OF, RecordRole, type_name
 from trailgate.trail.format.tokens import ByteOrder
 from trailgate.trail.records import kernels
 from trailgate.trail.records.framing import RecordSpans, Spans, TrailBytes
 from trailgate.trail.records.record_problems import (
     MISTYPED,
+    REFUSED,
     UNREADABLE,
+    first_problem,
 )
 
 _CHANGE: Final = int(RecordRole.CHANGE)
@@ -316,3 +318,16 @@ def _name(source: TrailBytes, view: RecordColumns, row: int) -> bytes | int:
     if view.partition[row] & BY_TABLE:
         return source.order.number(source.data[start : start + 2].tobytes())
     return source.data[start : int(view.name_ends[row])].tobytes()
+
+
+def raise_first_problem(source: TrailBytes, view: RecordColumns) -> None:
+    """Raise DecodeError for the first trail record with a problem, if there is one."""
+    if not view.has_problems:
+        return
+    row = int(np.argmax(view.problems != 0))  # the first one
+    problem = first_problem(int(view.problems[row]))
+    code = int(view.io_type[row])
+    text = problem.text
+    if problem.bit in (REFUSED, MISTYPED):
+        text = text.format(code=code, name=type_name(code))
+    raise source.error(text, view.span_of(row), hint=problem.hint)

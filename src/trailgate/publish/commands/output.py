@@ -1,16 +1,22 @@
-"""The statistics of a publishing run, and its metrics for Prometheus: totals, the broker's faults, and the lag."""
+"""The output of ``trailgate publish``: its guarantee, its result, and metrics for Prometheus (totals, the broker's faults, and the lag)."""
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Final
 
+from trailgate.errors import count_noun, mask_logins
 from trailgate.jobs.metrics import COUNTER, GAUGE, Metric, known_lines
 from trailgate.jobs.retries import Retries
+from trailgate.live.brokers.address import is_address
+from trailgate.publish.job import PublishSummary
 from trailgate.publish.senders.sender import PublishedState
+from trailgate.terminal.layout import counts_table, print_rows
+from trailgate.terminal.output import quiet_pipe, say
 
 COUNTERS: Final = (
     Metric("trailgate_publish_messages_total", "messages", "Messages that were sent."),
@@ -66,3 +72,35 @@ def format_publish_metrics(statistics: PublishStatistics, labels: Mapping[str, s
     rows = ((COUNTER, COUNTERS), (GAUGE, GAUGES))
     lines = (known_lines(kind, of_kind, statistics, labels) for kind, of_kind in rows)
     return "".join(f"{line}\n" for line in chain.from_iterable(lines))
+
+
+def print_summary(summary: PublishSummary) -> None:
+    """Print the result of a publication: its counts, its notices, and the message files that it wrote."""
+    if summary.counts:
+        print_rows(*counts_table(summary.counts))
+    sentence = (
+        f"{count_noun(summary.messages, 'message')}, {count_noun(summary.transactions, 'transaction')}, "
+        f"{count_noun(summary.operations, 'operation')}"
+    )
+    say(sentence)
+    for pattern in summary.unmatched:
+        say(f"note: no table in the data matches {pattern}", stderr=True)
+    for notice in summary.notices:
+        say(f"note: {notice}", stderr=True)
+    if is_address(summary.target):
+        return
+    files = summary.files
+    what = "no new file" if not files else files[0]
+    if len(files) > 1:
+        what += f" to {files[-1]}"
+    say(f"messages: {what} in {summary.target}")
+
+
+def print_guarantee(guarantee: str, target: str, *, as_json: bool = False) -> None:
+    """Print the delivery guarantee of a publication, such as "exactly once"."""
+    shown = mask_logins(target)
+    with quiet_pipe():
+        if as_json:
+            print(json.dumps({"target": shown, "guarantee": guarantee}), flush=True)
+        else:
+            print(f"{guarantee}: {shown}", flush=True)
