@@ -27,8 +27,7 @@ from trailgate.jobs.trail_check import (
     files_to_check,
     resume_steps,
 )
-from trailgate.storage.files.listing import TrailFile
-from trailgate.storage.files.trail_files import StoredTrail, find_stored_trail
+from trailgate.storage.files.trail_files import StoredTrail, TrailFile, find_stored_trail
 from trailgate.trail.findings import FindingCollector
 
 LOOK_EVERY: Final = 1.0  # seconds

@@ -49,8 +49,12 @@ from trailgate.jobs.trail_check import (
 from trailgate.model.kernels import ABANDONED
 from trailgate.model.tables import Definitions, Table
 from trailgate.storage.files.addresses import locate, name_of
-from trailgate.storage.files.listing import TrailFile
-from trailgate.storage.files.trail_files import StoredTrail, TrailPosition, find_stored_trail
+from trailgate.storage.files.trail_files import (
+    StoredTrail,
+    TrailFile,
+    TrailPosition,
+    find_stored_trail,
+)
 from trailgate.storage.reading.trail_file import usual_charset
 from trailgate.trail.findings import CSN_ORDER, CUT, OPEN, Finding, FindingCollector, Severity
 from trailgate.trail.format.file_header import FileHeader

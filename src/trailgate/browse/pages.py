@@ -35,9 +35,8 @@ from trailgate.browse.transactions import DURATIONS, SECOND, SIZES
 from trailgate.errors import TrailgateError, count_noun, mask_logins
 from trailgate.model.tables import Column
 from trailgate.model.types import TYPES
-from trailgate.storage.files.listing import TrailListing, list_trail
 from trailgate.storage.files.manifest import Manifest, read_manifest
-from trailgate.storage.files.trail_files import TrailPosition
+from trailgate.storage.files.trail_files import TrailListing, TrailPosition, list_trail
 from trailgate.trail.annotation.file_header import VENDORS
 from trailgate.trail.findings import KINDS as FINDINGS
 from trailgate.trail.findings import Finding

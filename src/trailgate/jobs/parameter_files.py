@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Final
 from trailgate.errors import OptionError, Where
 from trailgate.expressions.environment_items import OS_VARIABLE
 from trailgate.expressions.values import GetenvValues
-from trailgate.storage.files.addresses import address_exists, is_absolute, read_text_file
+from trailgate.storage.files.addresses import address_exists, is_absolute
+from trailgate.storage.files.text_files import read_text_file
 
 if TYPE_CHECKING:
     from trailgate.definitions.parameter_macros import ReadFile

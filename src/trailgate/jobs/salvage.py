@@ -45,10 +45,15 @@ from trailgate.model.tables import Definitions, Table
 from trailgate.model.transactions import TransactionOutcome
 from trailgate.storage.files.addresses import name_of
 from trailgate.storage.files.durable import sync_folder
-from trailgate.storage.files.listing import TrailFile, files_on_disk, number_digits
 from trailgate.storage.files.locks import lock
 from trailgate.storage.files.manifest import Manifest, ManifestFile, manifest_path, write_manifest
-from trailgate.storage.files.trail_files import StoredTrail, find_stored_trail
+from trailgate.storage.files.trail_files import (
+    StoredTrail,
+    TrailFile,
+    files_on_disk,
+    find_stored_trail,
+)
+from trailgate.storage.files.trail_names import number_digits
 from trailgate.storage.reading.trail_file import TrailFileReader
 from trailgate.storage.writing.target import file_header, writable_prefix
 from trailgate.trail import findings as kinds

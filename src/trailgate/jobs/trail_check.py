@@ -26,8 +26,13 @@ from trailgate.model.shapes import check_types, find_fine_times
 from trailgate.model.tables import Definitions
 from trailgate.model.transactions import FollowedTransactions, TransactionOutcome
 from trailgate.storage.files.addresses import name_of
-from trailgate.storage.files.listing import TrailFile, number_digits
-from trailgate.storage.files.trail_files import StoredTrail, find_stored_trail, missing_files
+from trailgate.storage.files.trail_files import (
+    StoredTrail,
+    TrailFile,
+    find_stored_trail,
+    missing_files,
+)
+from trailgate.storage.files.trail_names import number_digits
 from trailgate.storage.reading.splits import is_newer
 from trailgate.storage.reading.trail_file import TrailFileReader, usual_charset
 from trailgate.trail import findings as kinds

@@ -19,8 +19,7 @@ from trailgate.options import check_arguments
 from trailgate.spark.options import check_session
 from trailgate.spark.schemas import cast_batches
 from trailgate.spark.sources import SparkSource, map_parts
-from trailgate.storage.files.addresses import Address
-from trailgate.storage.files.file_search import Addresses, addresses_of
+from trailgate.storage.files.addresses import Address, Addresses, addresses_of
 
 
 @check_arguments

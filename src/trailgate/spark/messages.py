@@ -44,7 +44,7 @@ from trailgate.spark.sources import (
     PartitionReader,
     SparkSource,
 )
-from trailgate.storage.files.file_search import ListedFile, find_growing
+from trailgate.storage.files.file_search import ListedFile, find_growing_folder
 from trailgate.storage.reading.message_files import (
     MESSAGE_SPLIT_BYTES,
     MessageFiles,
@@ -200,7 +200,7 @@ class MessageStreamReader(FileStreamReader):
         self._capture: Capture | None = None
 
     def _find(self) -> tuple[ListedFile, ...]:
-        return find_growing(one_path(self._options.paths, "a stream of the format message_capture"))
+        return find_growing_folder(one_path(self._options.paths, "a stream of the format message_capture"))
 
     def initialOffset(self) -> Offset:  # noqa: N802  Spark's name
         """Return the offset of a new message stream: before the first file."""

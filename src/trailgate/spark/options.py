@@ -15,8 +15,12 @@ from pyspark.sql.types import StructField, StructType
 from trailgate.errors import OptionError
 from trailgate.options import COUNT, PATH, Option, Options
 from trailgate.options import PATHS as MANY_PATHS
-from trailgate.storage.files.addresses import absolute, is_absolute, make_value_absolute
-from trailgate.storage.files.file_search import addresses_of
+from trailgate.storage.files.addresses import (
+    absolute,
+    addresses_of,
+    is_absolute,
+    make_value_absolute,
+)
 from trailgate.storage.reading.options import DEFINITIONS
 
 PATHS: Final = ("path", "paths")

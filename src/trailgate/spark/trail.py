@@ -36,7 +36,7 @@ from trailgate.spark.options import (
     refuse_stream_options,
 )
 from trailgate.spark.sources import FileStreamReader, Offset, PartitionReader, SparkSource
-from trailgate.storage.files.file_search import is_pattern
+from trailgate.storage.files.addresses import is_pattern
 from trailgate.storage.files.trail_files import TrailFiles, find_begun_trail, find_trails
 from trailgate.storage.reading.message_stream import NO_LIMIT, BatchLimit
 from trailgate.storage.reading.options import OPTIONS, ReadOptions

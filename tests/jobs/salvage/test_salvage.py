@@ -26,7 +26,7 @@ from trailgate.columnar.rows import octets
 from trailgate.errors import OptionError, StorageError, TrailgateError
 from trailgate.jobs.salvage import salvage
 from trailgate.jobs.trail_check import check_trail
-from trailgate.storage.files.listing import find_single_file
+from trailgate.storage.files.trail_files import find_single_file
 from trailgate.storage.reading.trail_file import TrailFileReader
 from trailgate.storage.reading.trails import read_trail
 from trailgate.trail.format.tokens import ByteOrder

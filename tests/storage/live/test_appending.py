@@ -26,7 +26,7 @@ from trailgate.jobs.capture.plan import CaptureOptions
 from trailgate.model.operations_table import to_operations
 from trailgate.model.tables import Column, Definitions
 from trailgate.storage.files import durable
-from trailgate.storage.files.listing import TrailFile
+from trailgate.storage.files.trail_files import TrailFile
 from trailgate.storage.live import recovery
 from trailgate.storage.live.appender import TrailAppender
 from trailgate.storage.live.checkpoint import TransactionMark, read_checkpoint

@@ -20,8 +20,7 @@ from trailgate.cli.main import main, run
 from trailgate.errors import DefinitionError, TrailgateError, TruncatedError
 from trailgate.jobs.trail_check import check_trail
 from trailgate.model.positions import long_position
-from trailgate.storage.files.listing import TrailFile
-from trailgate.storage.files.trail_files import find_trail
+from trailgate.storage.files.trail_files import TrailFile, find_trail
 from trailgate.storage.reading.splits import NoticeLog
 from trailgate.storage.reading.trail_definitions import TrailDefinitions
 from trailgate.storage.reading.trail_file import (

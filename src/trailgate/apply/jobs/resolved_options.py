@@ -28,7 +28,8 @@ from trailgate.jobs.parameter_files import (
     not_utf8,
 )
 from trailgate.model.table_patterns import TablePatterns
-from trailgate.storage.files.addresses import Address, absolute, read_text_file
+from trailgate.storage.files.addresses import Address, absolute
+from trailgate.storage.files.text_files import read_text_file
 from trailgate.trail.reading.images import ReadSelection
 
 DATE_TIME: Final = "%Y-%m-%d %H:%M:%S"

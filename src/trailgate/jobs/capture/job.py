@@ -56,8 +56,7 @@ from trailgate.jobs.capture.sequence_ids import SequenceIdRule, check_spans
 from trailgate.messages.metadata import REMEMBERED, MessageIdRule
 from trailgate.messages.skipped import add_skipped, skipped_notes
 from trailgate.options import check_arguments
-from trailgate.storage.files.addresses import Address, absolute
-from trailgate.storage.files.file_search import Addresses, addresses_of
+from trailgate.storage.files.addresses import Address, Addresses, absolute, addresses_of
 from trailgate.storage.files.manifest import Manifest, format_captured
 from trailgate.storage.publish.protocol import OvertakenError
 from trailgate.storage.reading.message_files import (

@@ -26,15 +26,9 @@ from trailgate.messages.messages import MessageBatch
 from trailgate.messages.properties import parse_properties
 from trailgate.model.tables import Definitions
 from trailgate.options import check_arguments
-from trailgate.storage.files.addresses import (
-    absolute,
-    address_exists,
-    is_file,
-    read_source,
-    read_text_file,
-)
+from trailgate.storage.files.addresses import absolute, address_exists, folder_of, is_file
 from trailgate.storage.files.copy_members import MemberFinder
-from trailgate.storage.files.file_search import folder_of
+from trailgate.storage.files.text_files import read_source, read_text_file
 from trailgate.storage.reading.message_files import MessageFiles, read_messages
 from trailgate.storage.writing.segments import MAX_BYTES
 from trailgate.trail.format.tokens import GGS_TOKEN_ROWS, MAX_NAME, UNREAD

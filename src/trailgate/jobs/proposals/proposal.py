@@ -24,7 +24,7 @@ from trailgate.jobs.proposals.publications import (
 )
 from trailgate.jobs.proposals.xml import propose_xml
 from trailgate.messages.messages import MessageBatch, messages_from
-from trailgate.storage.files.file_search import Addresses
+from trailgate.storage.files.addresses import Addresses
 from trailgate.storage.reading.message_files import find_messages, join_messages, read_messages
 
 SAMPLED: Final = 8 << 20  # bytes: enough to recognize formats and lengths, within seconds

@@ -21,7 +21,7 @@ from trailgate.logdump.results import CountResult, DetailLevel, FailureResult, N
 from trailgate.logdump.session import LogdumpCommand, LogdumpSession
 from trailgate.logdump.syntax import CommandArguments, read_number, read_time
 from trailgate.storage.files.addresses import name_of
-from trailgate.storage.files.listing import number_digits
+from trailgate.storage.files.trail_names import number_digits
 
 # A century.
 MOST_MINUTES: Final = 100 * 366 * 24 * 60

@@ -29,7 +29,8 @@ from trailgate.logdump.syntax import (
     time_text,
     unquote,
 )
-from trailgate.storage.files.addresses import locate, read_file
+from trailgate.storage.files.addresses import locate
+from trailgate.storage.files.text_files import read_file
 from trailgate.trail.annotation.file_header import with_file_size
 from trailgate.trail.format.record_layout import HEAD_PLACES
 from trailgate.trail.format.record_types import IO_COMMENT, IO_METADATA

@@ -19,7 +19,7 @@ from trailgate.cobol.records.policy_counts import PolicyCounts
 from trailgate.mainframe.files.record_files import RecordSplit
 from trailgate.mainframe.jobs.part_folder import PartFolder, WrittenPart, part_folder, publishing
 from trailgate.mainframe.jobs.reading import CopybookOptions, read_tables, table_schemas
-from trailgate.storage.files.file_search import Addresses
+from trailgate.storage.files.addresses import Addresses
 from trailgate.storage.publish.protocol import StagedFile
 
 ROW_GROUP_BYTES: Final = 64 << 20  # bytes of Arrow columns, before Parquet's encoding

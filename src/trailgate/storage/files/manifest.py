@@ -17,9 +17,10 @@ from typing import Any, Final, Self
 from pyarrow import fs
 
 from trailgate.errors import StorageError, Where
-from trailgate.storage.files.addresses import LOCAL, read_if_exists
+from trailgate.storage.files.addresses import LOCAL
 from trailgate.storage.files.durable import replace_whole_file
-from trailgate.storage.files.listing import NUMBERED
+from trailgate.storage.files.text_files import read_if_exists
+from trailgate.storage.files.trail_names import NUMBERED
 
 CAPTURED_HINT: Final = "Restore it, or capture with --again, which does not read it"
 

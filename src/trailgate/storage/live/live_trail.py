@@ -17,9 +17,8 @@ from typing import Final
 from trailgate.errors import OptionError, StorageError, Where
 from trailgate.model.tables import Definitions
 from trailgate.options import NamedValues, check_calls
-from trailgate.storage.files.listing import TrailFile, files_on_disk
 from trailgate.storage.files.manifest import manifest_path
-from trailgate.storage.files.trail_files import TrailPosition
+from trailgate.storage.files.trail_files import TrailFile, TrailPosition, files_on_disk
 from trailgate.storage.live.checkpoint import (
     Checkpoint,
     TransactionMark,

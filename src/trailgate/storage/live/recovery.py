@@ -20,8 +20,8 @@ from trailgate.model.kernels import APART, BEGINS, UNDOES
 from trailgate.model.tables import Definitions
 from trailgate.model.transactions import follow, mask_begins
 from trailgate.options import check_calls
-from trailgate.storage.files.listing import TrailFile
-from trailgate.storage.files.trail_files import COPY_AGAIN, TrailFiles, TrailPosition
+from trailgate.storage.files.trail_files import COPY_AGAIN, TrailFile, TrailFiles, TrailPosition
+from trailgate.storage.files.trail_names import trail_file_path
 from trailgate.storage.live.checkpoint import Checkpoint, TransactionMark
 from trailgate.storage.reading.trail_file import LONGEST, TrailFileReader
 from trailgate.storage.reading.transaction_spans import find_last_begin, find_last_end
@@ -140,11 +140,6 @@ class CheckpointTail:
     path: Path | None = None
 
 
-def file_path(prefix: str, number: int, digits: int) -> Path:
-    """Return the path of a live trail's file by its number."""
-    return Path(f"{prefix}{number:0{digits}}")
-
-
 def files_after(prefix: str, checkpoint: Checkpoint) -> list[TrailFile]:
     """Return the checkpoint's file and the files after it.
 
@@ -153,7 +148,7 @@ def files_after(prefix: str, checkpoint: Checkpoint) -> list[TrailFile]:
     """
     after_checkpoint: list[TrailFile] = []
     for number in range(checkpoint.file, checkpoint.begun + 2):
-        path = file_path(prefix, number, checkpoint.digits)
+        path = trail_file_path(prefix, number, checkpoint.digits)
         if not path.exists():
             continue
         if number > checkpoint.begun or number > checkpoint.file + len(after_checkpoint):
@@ -184,7 +179,7 @@ def _check_committed(
         except DecodeError as error:
             problem = f"the committed bytes are damaged: {error.problem}"
     if problem:
-        path = file_path(prefix, checkpoint.file, checkpoint.digits)
+        path = trail_file_path(prefix, checkpoint.file, checkpoint.digits)
         raise StorageError(problem, where=Where(source=str(path)), hint=COPY_AGAIN.format(prefix))
 
 

@@ -25,13 +25,9 @@ from trailgate.errors import DecodeError, TrailgateError, Where
 from trailgate.messages.error_columns import ErrorColumns
 from trailgate.messages.messages import NO_HEADERS, MessageBatch, MessageCutter
 from trailgate.messages.problems import NO_PROBLEMS, Problem, Problems
+from trailgate.storage.files.addresses import Addresses
 from trailgate.storage.files.even_parts import even_cuts
-from trailgate.storage.files.file_search import (
-    Addresses,
-    ListedFile,
-    describe_empty_files,
-    find_files,
-)
+from trailgate.storage.files.file_search import ListedFile, describe_empty_files, find_files
 from trailgate.storage.files.opened_file import (
     CompressedFile,
     OpenedFile,

@@ -14,8 +14,8 @@ import numpy as np
 from trailgate.errors import DecodeError, StorageError, TrailgateError, Where
 from trailgate.model.kernels import APART, UNDOES
 from trailgate.model.transactions import follow
-from trailgate.storage.files.listing import number_digits
 from trailgate.storage.files.trail_files import TrailFiles, TrailPosition
+from trailgate.storage.files.trail_names import number_digits
 from trailgate.storage.reading.trail_file import LONGEST, TrailFileReader
 from trailgate.storage.reading.transaction_spans import (
     RecordRun,

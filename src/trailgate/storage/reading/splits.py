@@ -24,8 +24,8 @@ from trailgate.model.changes import ChangeBatch, mask_undatable
 from trailgate.model.kernels import BEGINS
 from trailgate.model.tables import Definitions
 from trailgate.storage.files.even_parts import even_cuts
-from trailgate.storage.files.listing import TrailFile, number_digits
-from trailgate.storage.files.trail_files import TrailFiles, TrailPosition
+from trailgate.storage.files.trail_files import TrailFile, TrailFiles, TrailPosition
+from trailgate.storage.files.trail_names import number_digits
 from trailgate.storage.reading.sequence_check import SequenceCheck
 from trailgate.storage.reading.trail_file import (
     LONGEST,

@@ -21,8 +21,7 @@ from trailgate.errors import DefinitionError, OptionError, Where
 from trailgate.model.positions import parse_position
 from trailgate.model.table_patterns import normalize_table_name
 from trailgate.model.tables import Table
-from trailgate.storage.files.listing import TrailFile
-from trailgate.storage.files.trail_files import TrailFiles, find_trail
+from trailgate.storage.files.trail_files import TrailFile, TrailFiles, find_trail
 from trailgate.storage.reading.trail_file import TrailFileReader, may_define_tables
 from trailgate.trail.records.table_metadata import NO_TABLES, TrailTables
 

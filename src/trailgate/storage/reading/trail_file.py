@@ -23,9 +23,8 @@ from trailgate.errors import (
 )
 from trailgate.model.table_patterns import normalize_table_name
 from trailgate.model.tables import Definitions, Table
-from trailgate.storage.files.listing import TrailFile
 from trailgate.storage.files.opened_file import OpenedFile
-from trailgate.storage.files.trail_files import TrailFiles, TrailPosition
+from trailgate.storage.files.trail_files import TrailFile, TrailFiles, TrailPosition
 from trailgate.trail.format.file_header import (
     MISNUMBERED,
     FileHeader,

@@ -15,8 +15,7 @@ import numpy as np
 
 from trailgate.errors import DecodeError, StorageError, TruncatedError, Where, mask_logins
 from trailgate.model.kernels import APART, UNDOES
-from trailgate.storage.files.listing import TrailFile
-from trailgate.storage.files.trail_files import TrailFiles, TrailPosition
+from trailgate.storage.files.trail_files import TrailFile, TrailFiles, TrailPosition
 from trailgate.storage.reading.trail_file import TrailFileReader
 from trailgate.storage.reading.transaction_spans import find_last_end, read_runs_from
 from trailgate.trail.records.damage import UNFINISHED

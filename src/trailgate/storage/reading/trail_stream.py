@@ -15,8 +15,7 @@ from zlib import crc32
 
 from trailgate.errors import OptionError, StorageError, Where
 from trailgate.model.positions import parse_position
-from trailgate.storage.files.listing import TrailFile
-from trailgate.storage.files.trail_files import TrailFiles, TrailPosition
+from trailgate.storage.files.trail_files import TrailFile, TrailFiles, TrailPosition
 from trailgate.storage.reading.message_stream import NO_LIMIT, BatchLimit
 from trailgate.storage.reading.splits import TrailSplit, plan_splits
 from trailgate.storage.reading.stored_position import StoredPosition, TrailUse, continue_at

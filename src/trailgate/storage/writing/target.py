@@ -13,8 +13,8 @@ from trailgate.definitions.defgen import complete_table
 from trailgate.errors import OptionError, StorageError, Where
 from trailgate.model.tables import Definitions
 from trailgate.storage.files.addresses import Address, is_stored, locate
-from trailgate.storage.files.listing import read_definitions
 from trailgate.storage.files.manifest import Manifest
+from trailgate.storage.files.text_files import read_definitions_file
 from trailgate.storage.publish.local_disk import LocalBackend
 from trailgate.storage.writing.segments import WriteOptions
 from trailgate.storage.writing.trail_location import TrailLocation
@@ -119,7 +119,7 @@ def tables_of(location: TrailLocation, definitions: Address | Definitions | None
             tuple(complete_table(table) for table in definitions), definitions.database
         )
     else:
-        tables = read_definitions(definitions)
+        tables = read_definitions_file(definitions)
     return location.merge_definitions(tables)
 
 

@@ -16,8 +16,7 @@ from typing import Any, Self
 from trailgate.definitions.defgen import read_sourcedefs, write_sourcedefs
 from trailgate.errors import StorageError, Where
 from trailgate.model.tables import Definitions
-from trailgate.storage.files.addresses import address_speller, locate
-from trailgate.storage.files.listing import TrailFile, number_digits
+from trailgate.storage.files.addresses import make_address_speller, locate
 from trailgate.storage.files.manifest import (
     CapturedFile,
     Manifest,
@@ -26,7 +25,8 @@ from trailgate.storage.files.manifest import (
     parse_captured,
     parse_manifest,
 )
-from trailgate.storage.files.trail_files import COPY_AGAIN
+from trailgate.storage.files.trail_files import COPY_AGAIN, TrailFile
+from trailgate.storage.files.trail_names import number_digits, format_file_number
 from trailgate.storage.publish.protocol import (
     CommitPlan,
     IsPublished,
@@ -120,7 +120,7 @@ class TrailLocation:
         else:
             _, path = locate(self.address)
             # The address in a store may end with parameters.
-            spelled = address_speller(self.address, path)(path.removesuffix(self._stem) + last.name)
+            spelled = make_address_speller(self.address, path)(path.removesuffix(self._stem) + last.name)
             with TrailFileReader(TrailFile(spelled, last.number, last.size)) as reader:
                 reader.check_number()
                 problem = describe_size(reader)
@@ -258,7 +258,7 @@ def _number_of(
     target: TrailTarget, segment: Segment, number: int
 ) -> tuple[StagedFile, ManifestFile]:
     trail_format = target.options.trail_format
-    name = f"{target.prefix}{number_text(number, target.options.seq_digits)}"
+    name = f"{target.prefix}{format_file_number(number, target.options.seq_digits)}"
     trail = replace(
         target.header.trail,
         filename=name,
@@ -274,13 +274,6 @@ def _number_of(
     short = name.rpartition("/")[2]
     placed = StagedFile(segment.name, short, segment.size, patches)
     return placed, ManifestFile(short, number, segment.size, segment.operations)
-
-
-def number_text(number: int, digits: int) -> str:
-    """Format a trail file's number as the digits in its name. Raises StorageError if there are too many."""
-    if number >= 10**digits:
-        raise StorageError(f"file number {number} has more than {digits} digits")
-    return f"{number:0{digits}}"
 
 
 @dataclass(frozen=True, slots=True)
