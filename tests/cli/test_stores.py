@@ -12,7 +12,7 @@ from laws import one_of
 from store_servers.bucket import Bucket
 from trailgate.cli.main import run
 from trailgate.errors import OptionError, mask_logins
-from trailgate.storage.files.addresses import absolute, make_address_speller, locate, name_of
+from trailgate.storage.files.addresses import absolute, locate, make_address_speller, name_of
 
 
 @pytest.fixture

@@ -200,7 +200,9 @@ class MessageStreamReader(FileStreamReader):
         self._capture: Capture | None = None
 
     def _find(self) -> tuple[ListedFile, ...]:
-        return find_growing_folder(one_path(self._options.paths, "a stream of the format message_capture"))
+        return find_growing_folder(
+            one_path(self._options.paths, "a stream of the format message_capture")
+        )
 
     def initialOffset(self) -> Offset:  # noqa: N802  Spark's name
         """Return the offset of a new message stream: before the first file."""

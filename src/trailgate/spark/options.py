@@ -19,7 +19,7 @@ from trailgate.storage.files.addresses import (
     absolute,
     addresses_of,
     is_absolute,
-    make_value_absolute,
+    make_addresses_absolute,
 )
 from trailgate.storage.reading.options import DEFINITIONS
 
@@ -64,7 +64,7 @@ def read_with_paths(
     base = values["base"] = absolute(values["base"] or ".", folder)
     for row in options:
         if row.kind in OF_FILES:
-            values[row.name] = make_value_absolute(values[row.name], base)
+            values[row.name] = make_addresses_absolute(values[row.name], base)
     return tuple(absolute(path, base) for path in addresses_of(paths)), values
 
 

@@ -33,7 +33,7 @@ from trailgate.errors import OptionError
 from trailgate.options import Flag
 
 if TYPE_CHECKING:
-    from trailgate.storage.files.trail_files import TrailFile  # noqa: PLC0415
+    from trailgate.storage.files.trail_files import TrailFile
 
 Command = TypeVar("Command", bound=Callable[..., None])
 SHORTEST: Final = 20  # digits of a position in its long form

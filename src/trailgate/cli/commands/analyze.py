@@ -23,7 +23,7 @@ from trailgate.terminal.options import (
 from trailgate.terminal.output import show_in_pager
 
 if TYPE_CHECKING:
-    from trailgate.storage.files.trail_files import TrailFile  # noqa: PLC0415
+    from trailgate.storage.files.trail_files import TrailFile
     from trailgate.trail.annotation.elements import DamagedSpan, ExplainedToken
 
 

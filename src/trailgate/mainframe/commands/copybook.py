@@ -113,9 +113,9 @@ def _read(
     paths: Sequence[str], arguments: CopybookArguments, compiler: str
 ) -> list[CopybookLayout]:
     """Parse copybooks with the sizes and alignment of a compiler."""
-    from trailgate.storage.files.addresses import check_folder, folder_of  # noqa: PLC0415
+    from trailgate.storage.files.addresses import check_folder, folder_of
     from trailgate.storage.files.copy_members import MemberFinder
-    from trailgate.storage.files.text_files import read_source  # noqa: PLC0415
+    from trailgate.storage.files.text_files import read_source
 
     stated: dict[str, Any] = {
         "source_format": arguments.source_format,

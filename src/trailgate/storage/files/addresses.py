@@ -31,11 +31,11 @@ LOCAL: Final = fs.LocalFileSystem()
 # tools, and needs Java for HDFS. The module and function, imported when a store is used.
 OPENED: Final[Mapping[str, str]] = MappingProxyType(
     {
-        "abfs": "store_addresses:azure_files",
-        "abfss": "store_addresses:azure_files",
-        "gs": "store_addresses:google_files",
-        "gcs": "store_addresses:google_files",
-        "hdfs": "hadoop:hdfs_files",
+        "abfs": "cloud_addresses:azure_files",
+        "abfss": "cloud_addresses:azure_files",
+        "gs": "cloud_addresses:google_files",
+        "gcs": "cloud_addresses:google_files",
+        "hdfs": "hdfs_client:hdfs_files",
     }
 )
 MOCK: Final = "mock"  # pyarrow's store for tests
@@ -76,7 +76,7 @@ def locate(address: Address) -> tuple[fs.FileSystem, str]:
 
 
 def list_schemes(*others: str) -> str:
-    """List ``others`` and the URI schemes of all known stores for an error: "abfs://, ..., s3://"."""
+    """List the URI schemes of addresses of stores, and ``others``, for an error: "abfs://, ..., s3://"."""
     return ", ".join(f"{name}://" for name in (*others, *sorted(SCHEMES)))
 
 
@@ -127,11 +127,8 @@ def absolute(address: Address, base: Address | None = None) -> str:
     return folder if inside in ("", ".") else address_in(folder, inside)
 
 
-def make_value_absolute(value: Any, base: str) -> Any:
-    """Make the paths in an option's value absolute.
-
-    The value may be a path or a tuple of paths; anything else is unchanged.
-    """
+def make_addresses_absolute(value: Any, base: str) -> Any:
+    """Make a file address, or a tuple of file addresses, absolute. Other values of an option are unchanged."""
     if isinstance(value, tuple):
         return tuple(absolute(path, base) for path in value)
     return absolute(value, base) if isinstance(value, str | os.PathLike) else value
@@ -200,7 +197,7 @@ def is_pattern(address: str) -> bool:
 
 
 def addresses_of(sources: Addresses) -> tuple[str, ...]:
-    """Return one or several file addresses as strings.
+    """Check one or several file addresses, and return them as strings.
 
     Raises OptionError if there are none, or if one is empty.
     """
@@ -214,14 +211,16 @@ def addresses_of(sources: Addresses) -> tuple[str, ...]:
 
 
 def folder_of(address: Address) -> str:
-    """Return the address of a file's folder."""
+    """Return the address of the folder that contains a file."""
     text = str(address)
     path = locate(text)[1]
-    return make_address_speller(text, path)(path.rpartition("/")[0]) or ("/" if path[:1] == "/" else ".")
+    return make_address_speller(text, path)(path.rpartition("/")[0]) or (
+        "/" if path[:1] == "/" else "."
+    )
 
 
 def check_folder(folder: Address, subject: str) -> None:
-    """Raise StorageError if a folder does not exist. ``subject`` is the option that names it."""
+    """Raise StorageError if no folder exists at an address. ``subject`` is the option that names it."""
     store, path = locate(folder)
     if store.get_file_info(path).type != fs.FileType.Directory:
         problem = f"{subject} names a folder that does not exist"

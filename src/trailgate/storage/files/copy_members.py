@@ -14,7 +14,7 @@ from typing import Final, Self
 from pyarrow import fs
 
 from trailgate.errors import did_you_mean, mask_logins
-from trailgate.storage.files.addresses import Address, make_address_speller, locate, name_of
+from trailgate.storage.files.addresses import Address, locate, make_address_speller, name_of
 from trailgate.storage.files.file_search import list_names
 from trailgate.storage.files.text_files import read_source
 

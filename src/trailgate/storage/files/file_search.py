@@ -24,9 +24,9 @@ from trailgate.storage.files.addresses import (
     Address,
     Addresses,
     address_in,
-    make_address_speller,
     addresses_of,
     locate,
+    make_address_speller,
     name_of,
 )
 

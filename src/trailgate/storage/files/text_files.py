@@ -1,7 +1,7 @@
 """Read small files at once: text, copybooks, definitions of tables, and state files beside a trail.
 
 Text must be in UTF-8, or in another encoding in which ASCII characters are single bytes.
-``read_text_file`` recognizes files in UTF-16, UTF-32 and EBCDIC, and raises an error that says how
+``read_text_file`` recognizes files in UTF-16, UTF-32 and EBCDIC, and raises an error with a hint how
 to convert them.
 """
 

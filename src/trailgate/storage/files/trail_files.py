@@ -29,15 +29,15 @@ from trailgate.storage.files.addresses import (
     WILD,
     Address,
     Addresses,
-    make_address_speller,
     addresses_of,
     locate,
+    make_address_speller,
     name_of,
 )
 from trailgate.storage.files.file_search import list_matching, match_paths
 from trailgate.storage.files.manifest import Manifest, ManifestFile, read_manifest
 from trailgate.storage.files.text_files import read_definitions_file, read_trail_definitions
-from trailgate.storage.files.trail_names import NUMBERED, split_trail_name, number_digits
+from trailgate.storage.files.trail_names import NUMBERED, number_digits, split_trail_name
 
 __all__ = [
     "TrailFile",

@@ -16,7 +16,7 @@ from typing import Any, Self
 from trailgate.definitions.defgen import read_sourcedefs, write_sourcedefs
 from trailgate.errors import StorageError, Where
 from trailgate.model.tables import Definitions
-from trailgate.storage.files.addresses import make_address_speller, locate
+from trailgate.storage.files.addresses import locate, make_address_speller
 from trailgate.storage.files.manifest import (
     CapturedFile,
     Manifest,
@@ -26,7 +26,7 @@ from trailgate.storage.files.manifest import (
     parse_manifest,
 )
 from trailgate.storage.files.trail_files import COPY_AGAIN, TrailFile
-from trailgate.storage.files.trail_names import number_digits, format_file_number
+from trailgate.storage.files.trail_names import format_file_number, number_digits
 from trailgate.storage.publish.protocol import (
     CommitPlan,
     IsPublished,
@@ -120,7 +120,9 @@ class TrailLocation:
         else:
             _, path = locate(self.address)
             # The address in a store may end with parameters.
-            spelled = make_address_speller(self.address, path)(path.removesuffix(self._stem) + last.name)
+            spelled = make_address_speller(self.address, path)(
+                path.removesuffix(self._stem) + last.name
+            )
             with TrailFileReader(TrailFile(spelled, last.number, last.size)) as reader:
                 reader.check_number()
                 problem = describe_size(reader)
