@@ -18,8 +18,8 @@ from trailgate.browse.index import TrailIndex
 from trailgate.browse.pages import Query, link_to, manifest_of
 from trailgate.columnar.kernels.strings import DIGITS
 from trailgate.errors import DecodeError, OptionError, TrailgateError, mask_logins
+from trailgate.storage.files.json_lines import parse_message_line
 from trailgate.storage.files.opened_file import OpenedFile
-from trailgate.storage.files.quarantine import parse_message_line
 from trailgate.storage.files.trail_files import TrailListing, list_trail
 
 MESSAGES: Final = 20  # messages on a page

@@ -25,7 +25,7 @@ from publication_strings import STRINGS, record
 from trailgate.definitions.defgen import complete_table, read_sourcedefs, write_sourcedefs
 from trailgate.errors import TrailgateError
 from trailgate.model.tables import Column, Definitions, Table
-from trailgate.storage.files.quarantine import parse_message_line
+from trailgate.storage.files.json_lines import parse_message_line
 
 TEXTS: Final = Path(__file__).parent / "quarantine_texts.txt"
 HEAD: Final = "==== "

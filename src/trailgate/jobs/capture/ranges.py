@@ -51,12 +51,12 @@ from trailgate.storage.reading.message_files import (
     MessageFiles,
     MessagePosition,
     MessageRange,
-    ReadMessages,
     position_of,
     read_messages,
-    with_place,
-    with_places,
+    with_message_place,
+    with_message_places,
 )
+from trailgate.storage.reading.message_lines import ReadMessages
 from trailgate.storage.writing.segments import (
     EncodedOperations,
     Mark,
@@ -264,7 +264,7 @@ class RangeReader:
         files = np.where(unknown, self.last.file, problems.files)
         offsets = np.where(unknown, self.last.offset, problems.offsets)
         files[own], offsets[own] = batch.files[number[own]], batch.offsets[number[own]]
-        errors = with_places(problems.errors, self._files, files, offsets)
+        errors = with_message_places(problems.errors, self._files, files, offsets)
         moved = np.where(own, number - begin, -1)
         return replace(problems, message=moved, errors=errors).last_of_each()
 
@@ -299,7 +299,7 @@ def skipped_totals(skipped: SkippedMessages, files: MessageFiles) -> SkippedTota
 
     def place(at: int) -> Where:
         position = MessagePosition(int(skipped.files[at]), int(skipped.offsets[at]))
-        return with_place(DecodeError(""), files, position).where
+        return with_message_place(DecodeError(""), files, position).where
 
     return skipped.in_empty_files(alone).totals(place)
 
@@ -502,7 +502,7 @@ class RangeCapture:
         encoded, blamed = encode_or_reject(self._encoding, batch.operations, batch.message)
         for at, error in blamed.items():
             place = self._owned.last if at < 0 else position_of(batch.messages, at)
-            with_place(error, self._files, place)
+            with_message_place(error, self._files, place)
         found = Problems.of([Problem(at, error) for at, error in blamed.items()])
         bad = Problems.join([batch.problems, found]).last_of_each()
         # -1, the open unit, sorts first.

@@ -25,7 +25,8 @@ from trailgate.jobs.proposals.publications import (
 from trailgate.jobs.proposals.xml import propose_xml
 from trailgate.messages.messages import MessageBatch, messages_from
 from trailgate.storage.files.addresses import Addresses
-from trailgate.storage.reading.message_files import find_messages, join_messages, read_messages
+from trailgate.storage.reading.message_files import find_messages, read_messages
+from trailgate.storage.reading.message_lines import join_messages
 
 SAMPLED: Final = 8 << 20  # bytes: enough to recognize formats and lengths, within seconds
 _PORTION: Final = 1 << 20  # bytes to read at once

@@ -28,7 +28,8 @@ from trailgate.live.jobs.run import interruption_error, read_position
 from trailgate.messages.messages import RECEIVED, MessageBatch, as_messages
 from trailgate.messages.skipped import skipped_notes
 from trailgate.model.changes import ChangeBatch
-from trailgate.storage.files.quarantine import append_lines, parse_message_line
+from trailgate.storage.files.json_lines import parse_message_line
+from trailgate.storage.files.quarantine import append_lines
 from trailgate.storage.live.appender import TrailAppender
 from trailgate.storage.live.live_trail import AppendOptions
 from trailgate.storage.live.recovery import DuplicateSkipper
