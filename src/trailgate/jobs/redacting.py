@@ -18,7 +18,7 @@ from trailgate.storage.files.durable import convert_write_errors, replace_whole_
 from trailgate.storage.files.trail_files import TrailFile, find_trail
 from trailgate.storage.files.trail_names import number_digits
 from trailgate.storage.reading.trail_file import TrailFileReader
-from trailgate.storage.reading.trail_rest import describe_wrong_size
+from trailgate.storage.reading.trail_file_checks import describe_wrong_size
 from trailgate.trail.annotation.elements import DamagedSpan, ExplainedToken, bytes_of_part
 from trailgate.trail.annotation.file_header import detect_header_order
 from trailgate.trail.annotation.redaction import Redactor, UnredactableRecordError, record_type_name

@@ -33,7 +33,7 @@ from trailgate.storage.files.trail_files import (
     missing_files,
 )
 from trailgate.storage.files.trail_names import number_digits
-from trailgate.storage.reading.splits import is_newer
+from trailgate.storage.reading.splits import has_newer_level
 from trailgate.storage.reading.trail_file import TrailFileReader, usual_charset
 from trailgate.trail import findings as kinds
 from trailgate.trail.annotation.file_header import detect_header_order
@@ -706,7 +706,7 @@ def check_header(begun: FileBeginning, totals: FileTotals, findings: FindingColl
     if header is None:
         return
     trail = header.trail
-    if is_newer(header):
+    if has_newer_level(header):
         findings.add(Finding(kinds.NEWER.name, name, detail=f"level {trail.compatibility}"))
     if trail.file_size not in (None, file.size):
         detail = f"{trail.file_size} bytes in the header, {file.size} in the file"

@@ -60,7 +60,8 @@ from trailgate.storage.files.trail_files import TrailFiles, TrailPosition, find_
 from trailgate.storage.reading.options import POSITION, ReadOptions
 from trailgate.storage.reading.splits import SplitOptions, SplitReader, TrailSplit
 from trailgate.storage.reading.stored_position import StoredPosition, TrailUse, record_digest
-from trailgate.storage.reading.trail_rest import count_bytes_after, first_file_notices
+from trailgate.storage.reading.trail_file_checks import first_file_notices
+from trailgate.storage.reading.trail_rest import count_bytes_after
 from trailgate.storage.reading.trail_stream import EARLIEST, StreamOffset, TrailStream
 from trailgate.storage.reading.trails import plan_reading
 from trailgate.storage.writing.table_writing import Counts, add_counts, count_operations

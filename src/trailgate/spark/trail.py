@@ -46,7 +46,8 @@ from trailgate.storage.reading.splits import (
     TrailSplit,
     files_for_split,
 )
-from trailgate.storage.reading.trail_rest import RestTimer, first_file_notices, notices_of_end
+from trailgate.storage.reading.trail_file_checks import first_file_notices
+from trailgate.storage.reading.trail_rest import RestTimer, notices_of_end
 from trailgate.storage.reading.trail_stream import (
     EARLIEST,
     NOWHERE,
@@ -56,8 +57,8 @@ from trailgate.storage.reading.trail_stream import (
 )
 from trailgate.storage.reading.trails import (
     check_csn_limits,
-    choice_notices,
     find_wanted_table,
+    option_notices,
     plan_reading,
     read_split,
     schema_of,
@@ -185,7 +186,7 @@ class TrailStreamReader(FileStreamReader):
         if trail is not None and self.options.starting_position == EARLIEST:
             self._note(first_file_notices(trail))
         if trail is not None:
-            self._note(choice_notices(trail, self.options.reading))
+            self._note(option_notices(trail, self.options.reading))
         return self.stream.initial(self.options.starting_position).json()
 
     def _note(self, notices: Iterable[str]) -> None:
@@ -258,7 +259,7 @@ class TrailReader(PartitionReader, DataSourceReader):  # type: ignore[misc]  # p
         options, notices = self._options, NoticeLog()
         planned = []
         for number, trail in enumerate(self._trails):
-            for notice in choice_notices(trail, options.reading):
+            for notice in option_notices(trail, options.reading):
                 notices.once(mask_logins(f"{trail.prefix}: {notice}"))
             missing = trail.describe_missing()
             if missing:

@@ -44,7 +44,7 @@ def command(
     from trailgate.model.positions import parse_position
     from trailgate.storage.files.trail_files import find_files_at
     from trailgate.storage.reading.trail_file import TrailFileReader
-    from trailgate.storage.reading.trail_rest import describe_wrong_size
+    from trailgate.storage.reading.trail_file_checks import describe_wrong_size
     from trailgate.trail.annotation.elements import DamagedSpan, find_problems
     from trailgate.trail.annotation.walk import explain_trail
     from trailgate.trail.format.tokens import FILE_HEADER, RECORD

@@ -145,7 +145,7 @@ def _with_tables(
     With ``typed``, a single table is read with its own columns in their types.
     """
     from trailgate.storage.reading.options import AS_TEXT
-    from trailgate.storage.reading.trail_file import find_table
+    from trailgate.storage.reading.trail_definitions import find_table
 
     table, tables, text_times = arguments.table, arguments.tables, arguments.times == AS_TEXT
     if typed and len(table) == 1 and not tables and options.records is None:
@@ -169,7 +169,7 @@ def _with_tables(
 
 def _nothing(trail: TrailFiles, options: ReadOptions) -> str:
     """Return a note that no operation was found, with the tables that the trail defines."""
-    from trailgate.storage.reading.trail_file import list_defined_tables
+    from trailgate.storage.reading.trail_definitions import list_defined_tables
 
     what = "records" if options.records else "operations"
     if options.tables is None:
@@ -184,7 +184,7 @@ def _nothing(trail: TrailFiles, options: ReadOptions) -> str:
 
 def _name(trail: TrailFiles, table: str) -> str:
     """Return the full name of a trail's table, or ``table`` if the trail has no definitions."""
-    from trailgate.storage.reading.trail_file import find_table
+    from trailgate.storage.reading.trail_definitions import find_table
 
     try:
         return find_table(trail, table).name

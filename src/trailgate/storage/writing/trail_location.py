@@ -35,8 +35,7 @@ from trailgate.storage.publish.protocol import (
     SidecarFile,
     StagedFile,
 )
-from trailgate.storage.reading.trail_file import TrailFileReader
-from trailgate.storage.reading.trail_rest import describe_size
+from trailgate.storage.reading.trail_file import TrailFileReader, describe_size
 from trailgate.storage.writing.growing_header import patches_to_finish
 from trailgate.storage.writing.segments import Encoding, Segment, SegmentWriter, WriteOptions
 from trailgate.trail.format.file_header import FileHeader, encode_patches
