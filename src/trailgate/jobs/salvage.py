@@ -55,7 +55,8 @@ from trailgate.storage.files.trail_files import (
 )
 from trailgate.storage.files.trail_names import number_digits
 from trailgate.storage.reading.trail_file import TrailFileReader
-from trailgate.storage.writing.target import file_header, writable_prefix
+from trailgate.storage.writing.target import build_file_header
+from trailgate.storage.writing.trail_location import writable_prefix
 from trailgate.trail import findings as kinds
 from trailgate.trail.findings import (
     NOT_READ,
@@ -438,7 +439,7 @@ class SalvagedTrail:
                 (self.folder / self.name(step.number)).write_bytes(patched)
                 return
             self.headers.pop()  # it does not have the fields that must be changed
-        made = file_header(self.prefix, self.digits, self.now)
+        made = build_file_header(self.prefix, self.digits, self.now)
         self.headers.append((encode_header(made), made.order))
         patched = self._patch(step.number, facts)
         (self.folder / self.name(step.number)).write_bytes(patched)

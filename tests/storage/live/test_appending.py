@@ -34,7 +34,8 @@ from trailgate.storage.live.growing_file import Disk, GrowingFile
 from trailgate.storage.live.live_trail import AppendOptions, Recovery
 from trailgate.storage.reading.trail_file import TrailFileReader
 from trailgate.storage.reading.trails import read_trail
-from trailgate.storage.writing.target import check_trail, local_trail
+from trailgate.storage.writing.target import check_appendable
+from trailgate.storage.writing.trail_location import local_trail
 from trailgate.trail.format.file_header import FileHeader
 from trailgate.trail.format.record_types import IO_RESTART_ABEND, IO_RESTART_OK
 from trailgate.trail.records.record import decode_record
@@ -330,7 +331,7 @@ def test_a_live_trail_is_not_captured_into(prefix: Path) -> None:
     TrailAppender(prefix, DEFINITIONS).close()
 
     with pytest.raises(StorageError, match="has no manifest"):
-        check_trail(local_trail(str(prefix)), None, CaptureOptions())
+        check_appendable(local_trail(str(prefix)), None, CaptureOptions())
 
 
 @pytest.mark.parametrize("mode", list(Recovery))

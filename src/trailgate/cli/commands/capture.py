@@ -114,7 +114,7 @@ def _capture(loaded: LoadedCapture, arguments: CaptureArguments) -> None:
     """
     from trailgate.jobs.capture.job import capture_loaded
     from trailgate.storage.live.checkpoint import is_live
-    from trailgate.storage.writing.target import location_of
+    from trailgate.storage.writing.trail_location import location_of
 
     if name := _given(arguments, OF_BROKERS):
         raise OptionError(f"{name} applies only to brokers", hint=FROM_BROKER)
@@ -186,7 +186,7 @@ def _receive(loaded: LoadedCapture, arguments: CaptureArguments, address: Broker
     from trailgate.live.jobs.run import ReceiveOptions, open_live
     from trailgate.messages.metadata import REMEMBERED
     from trailgate.storage.live.live_trail import AppendOptions
-    from trailgate.storage.writing.target import writable_prefix
+    from trailgate.storage.writing.trail_location import writable_prefix
 
     if arguments.follow and arguments.until_empty:
         raise OptionError("--follow and --until-empty exclude each other")

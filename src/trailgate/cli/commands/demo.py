@@ -121,7 +121,7 @@ def _capture(source: str, target: str, session: Any) -> None:
     from trailgate.jobs.capture.job import capture_loaded
     from trailgate.jobs.capture.loading import load_with_notes
     from trailgate.jobs.capture.options import CaptureArguments
-    from trailgate.storage.writing.target import location_of
+    from trailgate.storage.writing.trail_location import location_of
 
     given = CaptureArguments(update_befores=True)
     loaded = capturing.with_rules(load_with_notes(PROPERTIES), given)

@@ -55,6 +55,7 @@ from trailgate.jobs.capture.recognized_files import recognize_files
 from trailgate.jobs.capture.sequence_ids import SequenceIdRule, check_spans
 from trailgate.messages.metadata import REMEMBERED, MessageIdRule
 from trailgate.messages.skipped import add_skipped, skipped_notes
+from trailgate.model.operation_counts import sum_counts
 from trailgate.options import check_arguments
 from trailgate.storage.files.addresses import Address, Addresses, absolute, addresses_of
 from trailgate.storage.files.manifest import Manifest, format_captured
@@ -66,9 +67,13 @@ from trailgate.storage.reading.message_files import (
     plan_ranges,
 )
 from trailgate.storage.reading.threads import run_in_order, thread_count
-from trailgate.storage.writing.table_writing import sum_counts
-from trailgate.storage.writing.target import check_tables, check_trail, file_header, location_of
-from trailgate.storage.writing.trail_location import StagedRun, TrailLocation, TrailTarget
+from trailgate.storage.writing.target import build_file_header, check_appendable, check_tables
+from trailgate.storage.writing.trail_location import (
+    StagedRun,
+    TrailLocation,
+    TrailTarget,
+    location_of,
+)
 from trailgate.storage.writing.trail_location import publish as publish_staged
 
 NAMED: Final = 3  # reasons listed in an error message
@@ -94,7 +99,7 @@ def plan_capture(
     else:
         location, manifest = location.recover()
     prefix = location.prefix
-    check_trail(location, manifest, options)
+    check_appendable(location, manifest, options)
     found = find_messages(path, options.message_per_line, cutter=capture.cutter)
     captured = location.captured_files(manifest.captured) if manifest and not options.again else ()
     known = recognize_files(found, captured)
@@ -117,7 +122,7 @@ def plan_capture(
         if manifest is not None and manifest.last_run == run:
             done = CaptureSummary.of(manifest.summary)
     process = capture.rules.environment.group
-    header = file_header(prefix, options.seq_digits, now, process)
+    header = build_file_header(prefix, options.seq_digits, now, process)
     ids, message_ids = _id_rules(capture, source, location, manifest, options)
     capture = replace(capture, now=now, first_file=0 if manifest is None else manifest.sources)
     # Ids of messages and transactions known by id depend on everything before, so such input is one

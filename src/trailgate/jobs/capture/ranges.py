@@ -47,6 +47,7 @@ from trailgate.messages.skipped import (
 )
 from trailgate.messages.units import TransactionState
 from trailgate.model.changes import ChangeBatch
+from trailgate.model.operation_counts import Counts, add_counts, count_operations
 from trailgate.storage.reading.message_files import (
     MessageFiles,
     MessagePosition,
@@ -63,7 +64,6 @@ from trailgate.storage.writing.segments import (
     Segment,
     SegmentWriter,
 )
-from trailgate.storage.writing.table_writing import Counts, add_counts, count_operations
 from trailgate.trail.writing.writer import EncodedTrail
 
 if TYPE_CHECKING:

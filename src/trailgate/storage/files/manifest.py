@@ -196,3 +196,8 @@ def format_captured(files: Iterable[CapturedFile]) -> bytes:
     # Not asdict, which copies each value, as there may be very many files.
     rows = ({name: getattr(file, name) for name in CapturedFile.__slots__} for file in files)
     return b"".join(json.dumps(row).encode() + b"\n" for row in rows)
+
+
+def file_number_digits(prefix: str, manifest: Manifest) -> int:
+    """Return the number of digits at the end of the file names in a trail's manifest, 6 or 9."""
+    return len(manifest.files[-1].name) - len(Path(prefix).name)

@@ -29,7 +29,8 @@ from trailgate.storage.live.growing_file import Disk
 from trailgate.storage.live.live_trail import AppendOptions, LiveTrail, Recovery, load_checkpoint
 from trailgate.storage.live.recovery import Recovered, mark_of
 from trailgate.storage.writing.segments import count_fitting
-from trailgate.storage.writing.target import local_prefix, local_trail, tables_of
+from trailgate.storage.writing.target import definitions_to_write
+from trailgate.storage.writing.trail_location import local_prefix, local_trail
 from trailgate.storage.writing.transaction_chain import BETWEEN, check_continuation
 from trailgate.trail.writing.writer import EncodedTrail, encode
 
@@ -62,7 +63,7 @@ class TrailAppender:
             # later step fails, the stack undoes the earlier ones in reverse.
             resources.enter_context(lock(self._prefix))
             known = load_checkpoint(self._prefix, options)
-            self._definitions = tables_of(local_trail(self._prefix), definitions)
+            self._definitions = definitions_to_write(local_trail(self._prefix), definitions)
             disk.replace(Path(f"{self._prefix}.def"), write_sourcedefs(self._definitions))
             tables = self._definitions
             self._trail = LiveTrail(disk, self._prefix, options, tables, known)

@@ -32,13 +32,13 @@ from trailgate.storage.files.manifest import (
 from trailgate.storage.files.trail_names import format_file_number
 from trailgate.storage.live.growing_file import Disk
 from trailgate.storage.publish.protocol import OvertakenError
-from trailgate.storage.writing.growing_header import (
+from trailgate.storage.writing.header_patches import (
     patches_to_begin,
     patches_to_finish,
     patches_to_reopen,
 )
 from trailgate.storage.writing.segments import Segment
-from trailgate.storage.writing.target import check_trail
+from trailgate.storage.writing.target import check_appendable
 from trailgate.storage.writing.trail_location import TrailTarget, number_files
 from trailgate.storage.writing.transaction_chain import PartEnds, follow_chain
 
@@ -136,7 +136,7 @@ def commit_files(target: TrailTarget, batch: QueryBatch, parts: Sequence[BatchPa
     """
     for _ in range(TRIED):
         location, manifest = target.location.recover()
-        check_trail(location, manifest, target.options)
+        check_appendable(location, manifest, target.options)
         if is_committed(manifest, batch):
             return False
         before = manifest or Manifest()
@@ -177,7 +177,7 @@ def commit_batch(
         manifest = read_manifest(target.prefix)
         if is_committed(manifest, batch):
             return False
-        check_trail(target.location, manifest, target.options)
+        check_appendable(target.location, manifest, target.options)
         disk = disk or Disk()
         if manifest is None:
             # From here on, files that are not in the manifest are not mistaken for the trail's.

@@ -30,7 +30,7 @@ from trailgate.storage.live.growing_file import Disk, GrowingFile
 from trailgate.storage.live.recovery import Recovered, files_after, read_tail
 from trailgate.storage.reading.trail_file import TrailFileReader
 from trailgate.storage.writing.segments import WriteOptions
-from trailgate.storage.writing.target import PRODUCER, file_header
+from trailgate.storage.writing.target import PRODUCER, build_file_header
 from trailgate.trail.format.file_header import ContinuityInfo, FileHeader
 from trailgate.trail.writing.file_headers import encode_metadata, fill_in_format
 from trailgate.trail.writing.trail_format import encode_restart_record
@@ -256,7 +256,7 @@ class LiveTrail:
 
 
 def _template(prefix: str, options: AppendOptions) -> FileHeader:
-    header = file_header(prefix, options.seq_digits, _now())
+    header = build_file_header(prefix, options.seq_digits, _now())
     header = replace(
         header,
         producer=replace(header.producer, name=options.group),
