@@ -113,14 +113,14 @@ def _capture(loaded: LoadedCapture, arguments: CaptureArguments) -> None:
     If the trail belongs to a live capture, the messages are added to it as repaired ones.
     """
     from trailgate.jobs.capture.job import capture_loaded
-    from trailgate.storage.live.checkpoint import is_live
+    from trailgate.storage.live.checkpoint import has_checkpoint
     from trailgate.storage.writing.trail_location import location_of
 
     if name := _given(arguments, OF_BROKERS):
         raise OptionError(f"{name} applies only to brokers", hint=FROM_BROKER)
     assert arguments.target is not None
     location = location_of(arguments.target)
-    if is_live(location.prefix):
+    if has_checkpoint(location.prefix):
         _repair(loaded, arguments, location.prefix)
         return
     # A dry run lists all bad messages instead of stopping at the first.

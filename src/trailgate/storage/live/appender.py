@@ -25,9 +25,10 @@ from trailgate.options import check_calls
 from trailgate.storage.files.addresses import Address
 from trailgate.storage.files.locks import lock
 from trailgate.storage.files.trail_files import TrailPosition
+from trailgate.storage.live.checkpoint import mark_transaction
 from trailgate.storage.live.growing_file import Disk
 from trailgate.storage.live.live_trail import AppendOptions, LiveTrail, Recovery, load_checkpoint
-from trailgate.storage.live.recovery import Recovered, mark_of
+from trailgate.storage.live.recovery import Recovered
 from trailgate.storage.writing.segments import count_fitting
 from trailgate.storage.writing.target import definitions_to_write
 from trailgate.storage.writing.trail_location import local_prefix, local_trail
@@ -113,7 +114,7 @@ class TrailAppender:
                 begin = self._write(batch, encoded, begin)
         self._last = last
         if last.closes:
-            self._trail.last = mark_of(batch, batch.rows - 1)
+            self._trail.last = mark_transaction(batch, batch.rows - 1)
 
     def commit(self, source_position: str) -> None:
         """Make everything appended durable, together with the position at which the source continues.
@@ -170,8 +171,8 @@ class TrailAppender:
         if not files.is_open or end == begin:
             if files.is_open:
                 files.finish()
-            self._trail.begin(mark_of(batch, begin))
+            self._trail.begin(mark_transaction(batch, begin))
             return begin
         body = memoryview(encoded.body)[int(encoded.starts[begin]) : int(encoded.starts[end])]
-        files.write(body, (mark_of(batch, begin), mark_of(batch, end - 1)))
+        files.write(body, (mark_transaction(batch, begin), mark_transaction(batch, end - 1)))
         return end

@@ -87,7 +87,7 @@ class AppendOptions(WriteOptions):
 
 
 def load_checkpoint(prefix: str, options: AppendOptions) -> Checkpoint | None:
-    """Return a live trail's checkpoint, or None if the trail does not exist yet.
+    """Return the checkpoint from which a live trail is continued, or None if the trail does not exist yet.
 
     Raises StorageError or OptionError if the trail cannot be continued.
     """

@@ -22,7 +22,7 @@ from trailgate.model.transactions import follow, mask_begins
 from trailgate.options import check_calls
 from trailgate.storage.files.trail_files import COPY_AGAIN, TrailFile, TrailFiles, TrailPosition
 from trailgate.storage.files.trail_names import trail_file_path
-from trailgate.storage.live.checkpoint import Checkpoint, TransactionMark
+from trailgate.storage.live.checkpoint import Checkpoint, TransactionMark, mark_transaction
 from trailgate.storage.reading.trail_file import LONGEST, TrailFileReader
 from trailgate.storage.reading.transaction_spans import find_last_begin, find_last_end
 from trailgate.trail.format.record_types import RecordRole
@@ -106,16 +106,10 @@ class DuplicateSkipper:
     def _check(self, batch: ChangeBatch, last: Mask) -> None:
         """Raise StorageError if the last skipped transaction is not the same as in the trail."""
         for order in np.flatnonzero(last).tolist():
-            received, expected = mark_of(batch, order), self._recovered.last
+            received, expected = mark_transaction(batch, order), self._recovered.last
             if expected is None or (received.tx_id, received.csn) != (expected.tx_id, expected.csn):
                 problem = f"the source returned {received}, but the trail has {expected}"
                 raise StorageError(problem, hint="Does the source start at the requested position?")
-
-
-def mark_of(batch: ChangeBatch, order: int) -> TransactionMark:
-    """Return the id and CSN of a transaction, and the commit time of its operation ``order`` in the batch."""
-    block, row = batch.find(order)
-    return TransactionMark(block.tx_id[row].as_py(), block.csn[row].as_py(), int(block.op_ts[row]))
 
 
 @dataclass(frozen=True, slots=True)
