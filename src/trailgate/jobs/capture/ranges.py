@@ -67,7 +67,7 @@ from trailgate.storage.writing.segments import (
 from trailgate.trail.writing.writer import EncodedTrail
 
 if TYPE_CHECKING:
-    from trailgate.jobs.capture.plan import CaptureJob
+    from trailgate.jobs.capture.job import CaptureJob
 
 WITH_OTHERS: Final = "another message of its transaction is bad"
 OTHERS: Final = "Another message of its transaction is bad: "
@@ -291,7 +291,7 @@ class RangeReader:
 
 
 def skipped_totals(skipped: SkippedMessages, files: MessageFiles) -> SkippedTotals:
-    """Count the messages without operations by reason, with the location of the first ones."""
+    """Count the messages of a range without operations by reason, with the location of the first ones."""
     if not len(skipped):
         return {}
     lined = np.array([files.is_lined(number) for number in np.unique(skipped.files).tolist()])
@@ -322,9 +322,9 @@ def reason_of(error: TrailgateError) -> str:
 def encode_or_reject(
     encoding: Callable[[ChangeBatch], EncodedTrail | None], batch: ChangeBatch, message: Longs
 ) -> tuple[EncodedTrail | None, dict[int, TrailgateError]]:
-    """Encode a batch of operations as trail records.
+    """Encode a batch of a range's operations as trail records, or find the messages that cannot be written.
 
-    If that fails, returns None and the error of each message that cannot be written, by its number.
+    If encoding fails, returns None and the error of each message that cannot be written, by its number.
     `message` is the message of each operation.
     """
     if not batch.rows:
