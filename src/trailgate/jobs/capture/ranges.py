@@ -310,15 +310,6 @@ def _first(mask: Mask) -> int:
     return int(indices[0]) if len(indices) else len(mask)
 
 
-def reason_of(error: TrailgateError) -> str:
-    """Format a message's error without position and value, so that equal errors can be counted.
-
-    Table and field are part of the text.
-    """
-    place = Where(table=error.where.table, field=error.where.field)
-    return error.problem if place == Where() else f"{error.problem} ({place})"
-
-
 def encode_or_reject(
     encoding: Callable[[ChangeBatch], EncodedTrail | None], batch: ChangeBatch, message: Longs
 ) -> tuple[EncodedTrail | None, dict[int, TrailgateError]]:
