@@ -12,12 +12,12 @@ import typer
 from trailgate.errors import OptionError, Where, mask_logins
 from trailgate.options import Flag
 from trailgate.terminal import output
-from trailgate.terminal.options import (
+from trailgate.terminal.flags import (
     FromPosition,
     JsonLines,
     Records,
     ToPosition,
-    position_in,
+    complete_position,
     takes,
 )
 from trailgate.terminal.output import show_in_pager
@@ -51,7 +51,7 @@ def command(
 
     files = find_files_at(path)
     begin, end = (
-        None if text is None else parse_position(position_in(files, text) or "")
+        None if text is None else parse_position(complete_position(files, text) or "")
         for text in (from_position, to_position)
     )
     wrong_sizes: list[str] = []

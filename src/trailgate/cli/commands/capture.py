@@ -16,7 +16,7 @@ from trailgate.errors import OptionError
 from trailgate.jobs.capture.options import CaptureArguments
 from trailgate.live.brokers.address import BrokerAddress
 from trailgate.live.jobs.source import USED, broker_address
-from trailgate.terminal.options import flag_of, takes
+from trailgate.terminal.flags import flag_of, takes
 from trailgate.terminal.output import progress_bar, quiet_pipe, report_finished
 from trailgate.terminal.standard_input import buffer_input, is_stream
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 from trailgate.errors import DefinitionError, OptionError
 from trailgate.model.table_patterns import TablePatterns
 from trailgate.options import Flag
-from trailgate.terminal.options import (
+from trailgate.terminal.flags import (
     After,
     DefinitionsFile,
     FromPosition,
@@ -24,7 +24,7 @@ from trailgate.terminal.options import (
     ToPosition,
     TrailPath,
     Wide,
-    position_in,
+    complete_position,
     takes,
 )
 
@@ -98,14 +98,14 @@ class ShowArguments:
 @partial(takes, panels=PANELS)
 def command(path: TrailPath, arguments: ShowArguments) -> None:
     """Show the operations or the records of a trail."""
-    from trailgate.cli import trail_output
+    from trailgate.cli import show_rows
     from trailgate.storage.files.trail_files import find_trail
     from trailgate.storage.reading.options import ReadOptions
     from trailgate.storage.reading.trails import pointing_to_check, read_with_options
-    from trailgate.terminal.rows import print_batches
+    from trailgate.terminal.batches import print_batches
 
     trail = find_trail(path, arguments.definitions)
-    positions = {name: position_in(trail.files, getattr(arguments, name)) for name in POSITIONS}
+    positions = {name: complete_position(trail.files, getattr(arguments, name)) for name in POSITIONS}
     named = {name: getattr(arguments, name) for name in NAMED_OPTIONS}
     for_people = arguments.format is OutputFormat.TABLE and arguments.to is None
     # A table for people has the same columns for all tables, so values stay text.
@@ -123,7 +123,7 @@ def command(path: TrailPath, arguments: ShowArguments) -> None:
         write_and_count(arguments.to, rows, arguments.limit)
         return
     rows = read_with_options(trail, options, threads=threads)
-    form = trail_output.FORMS[options.records is not None, arguments.wide]
+    form = show_rows.FORMS[options.records is not None, arguments.wide]
     printed = print_batches(
         rows,
         rows.schema.names,

@@ -25,8 +25,8 @@ from trailgate.cobol.copybook.reader import read_copybook
 from trailgate.errors import DefinitionError, OptionError
 from trailgate.options import Flag
 from trailgate.terminal import output
+from trailgate.terminal.flags import named_values, takes
 from trailgate.terminal.layout import print_rows
-from trailgate.terminal.options import named_values, takes
 
 LOG: Final = logging.getLogger(__name__)
 COPYBOOK_LOG: Final = logging.getLogger("trailgate.cobol.copybook")  # the reader's warnings

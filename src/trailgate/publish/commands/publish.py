@@ -12,9 +12,7 @@ import typer
 from trailgate.errors import OptionError, count_noun
 from trailgate.live.brokers.address import is_address
 from trailgate.options import TEXT, Flag
-from trailgate.terminal.layout import counts_table, print_rows
-from trailgate.terminal.live_view import log_to_stderr
-from trailgate.terminal.options import (
+from trailgate.terminal.flags import (
     After,
     AsJson,
     DefinitionsFile,
@@ -22,10 +20,11 @@ from trailgate.terminal.options import (
     TrailPath,
     named_fields,
     named_values,
-    position_in,
+    complete_position,
     takes,
 )
-from trailgate.terminal.output import NOT_ALL, progress_bar, report_finished, say
+from trailgate.terminal.layout import counts_table, print_rows
+from trailgate.terminal.output import NOT_ALL, log_to_stderr, progress_bar, report_finished, say
 
 if TYPE_CHECKING:
     from trailgate.publish.job import PublishSummary
@@ -110,7 +109,7 @@ def publish(trail: str, given: PublishArguments) -> None:
     named = named_fields(
         given, "target", "definitions", "option", "as_json", "follow", "status", "metrics"
     )
-    named["after"] = position_in(files.files, given.after)
+    named["after"] = complete_position(files.files, given.after)
     named["options"] = named_values(given.option or [])
     settings = PublicationSettings(**named)
     if given.status:
