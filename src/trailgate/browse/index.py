@@ -35,17 +35,8 @@ from trailgate.browse.transactions import (
     TransactionStatistics,
 )
 from trailgate.errors import OptionError, StorageError, TrailgateError, Where
-from trailgate.jobs.trail_check import (
-    CheckedChunk,
-    FileBeginning,
-    FileEnd,
-    FileReport,
-    FileTotals,
-    Step,
-    UnreadableGap,
-    check_files,
-    files_to_check,
-)
+from trailgate.jobs.check_steps import CheckedChunk, FileBeginning, FileEnd, Step, UnreadableGap
+from trailgate.jobs.trail_check import FileReport, FileTotals, check_files, files_to_check
 from trailgate.model.kernels import ABANDONED
 from trailgate.model.tables import Definitions, Table
 from trailgate.storage.files.addresses import locate, name_of

@@ -28,18 +28,15 @@ import numpy as np
 from trailgate.arrays import Longs, Mask
 from trailgate.definitions.defgen import write_sourcedefs
 from trailgate.errors import StorageError, Where
-from trailgate.jobs.trail_check import (
+from trailgate.jobs.check_steps import (
     CheckedChunk,
-    CheckReport,
     FileBeginning,
     FileEnd,
-    FileTotals,
     Step,
     UnreadableGap,
-    check_files,
-    files_to_check,
     last_transaction_id,
 )
+from trailgate.jobs.trail_check import CheckReport, FileTotals, check_files, files_to_check
 from trailgate.model.kernels import BEGUN, CONTINUES_NOTHING, ENDS, UNDOES
 from trailgate.model.tables import Definitions, Table
 from trailgate.model.transactions import TransactionOutcome

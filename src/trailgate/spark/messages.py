@@ -21,7 +21,7 @@ from pyspark.sql.types import StructType
 
 from trailgate.capture.capture import Capture
 from trailgate.errors import MissingDependencyError, OptionError
-from trailgate.jobs.capture.loading import infer_tables, load_capture
+from trailgate.jobs.capture.loading import infer_capture_tables, load_capture
 from trailgate.jobs.capture.options import Extract, IgnoreUnsupported, MessagePer, Properties
 from trailgate.jobs.capture.ranges import RangeReader, skipped_totals
 from trailgate.messages.skipped import SkippedTotals, add_skipped, skipped_notes
@@ -166,7 +166,7 @@ class MessageReader(PartitionReader, DataSourceReader):  # type: ignore[misc]  #
         capture = options.capture()
         source = find_messages(options.paths, options.message_per == "line", cutter=capture.cutter)
         _warn_of_empty_files(source)
-        self._reading = MessageReading(options, infer_tables(capture, source), source)
+        self._reading = MessageReading(options, infer_capture_tables(capture, source), source)
         self._schema = schema
 
     def partitions(self) -> list[InputPartition]:
@@ -223,7 +223,7 @@ class MessageStreamReader(FileStreamReader):
         capture = replace(self._capture, first_file=begin.count)
         source = messages_of(files, options.message_per == "line", cutter=capture.cutter)
         _warn_of_empty_files(source)
-        capture = infer_tables(capture, source)
+        capture = infer_capture_tables(capture, source)
         ranges = plan_ranges(source, options.split_bytes)
         parts = []
         for own in ranges:  # each needs only its own files: transactions do not span messages

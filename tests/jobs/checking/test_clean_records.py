@@ -16,14 +16,8 @@ from laws import examples
 from sample_trail import DEFINITIONS
 from trailgate.definitions.defgen import write_sourcedefs
 from trailgate.jobs import trail_check
-from trailgate.jobs.trail_check import (
-    CheckReport,
-    CountedChunk,
-    check_files,
-    check_steps,
-    check_trail,
-    files_to_check,
-)
+from trailgate.jobs.check_steps import CountedChunk, check_steps
+from trailgate.jobs.trail_check import CheckReport, check_files, check_trail, files_to_check
 from trailgate.model.tables import Column, Definitions, Table
 from trailgate.storage.files.trail_files import find_stored_trail
 from trailgate.trail.findings import FindingCollector

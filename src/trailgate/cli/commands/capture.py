@@ -248,7 +248,7 @@ def _given(arguments: CaptureArguments, names: tuple[str, ...]) -> str | None:
 
 
 def with_rules(loaded: LoadedCapture, arguments: CaptureArguments) -> LoadedCapture:
-    """Add switches of the command line, such as ``--no-compress-updates``, to the capture's rules.
+    """Add switches of ``trailgate capture``, such as ``--no-compress-updates``, to the capture's rules.
 
     A switch that is set takes precedence over the parameter file.
     """

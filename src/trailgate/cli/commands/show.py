@@ -105,7 +105,9 @@ def command(path: TrailPath, arguments: ShowArguments) -> None:
     from trailgate.terminal.batches import print_batches
 
     trail = find_trail(path, arguments.definitions)
-    positions = {name: complete_position(trail.files, getattr(arguments, name)) for name in POSITIONS}
+    positions = {
+        name: complete_position(trail.files, getattr(arguments, name)) for name in POSITIONS
+    }
     named = {name: getattr(arguments, name) for name in NAMED_OPTIONS}
     for_people = arguments.format is OutputFormat.TABLE and arguments.to is None
     # A table for people has the same columns for all tables, so values stay text.

@@ -35,7 +35,7 @@ from trailgate.errors import (
 from trailgate.jobs.capture.loading import (
     LoadedCapture,
     PathLike,
-    infer_tables,
+    infer_capture_tables,
     load_with_notes,
     warn_ignored,
 )
@@ -169,7 +169,7 @@ def plan_capture(
     known = recognize_files(found, captured)
     source = known.files
     existing = location.definitions()
-    capture = infer_tables(capture, found, existing)
+    capture = infer_capture_tables(capture, found, existing)
     definitions = capture.tables if existing is None else existing.merge(capture.tables)
     check_tables(definitions, options)
     # The time is not part of the fingerprint: the same input with the same options is the same run.

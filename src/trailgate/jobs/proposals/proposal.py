@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from trailgate.errors import DecodeError, TrailgateError
-from trailgate.jobs.capture.loading import infer_from
+from trailgate.jobs.capture.loading import infer_from_batches
 from trailgate.jobs.proposals.delimited import propose_delimited
 from trailgate.jobs.proposals.drafts import FILL_IN, PropertiesDraft, set_up_capture
 from trailgate.jobs.proposals.json import propose_json
@@ -118,7 +118,7 @@ def find_first_error(text: str, messages: MessageBatch, *, cut: bool) -> Trailga
     error.
     """
     try:
-        capture = infer_from(set_up_capture(text), [messages])
+        capture = infer_from_batches(set_up_capture(text), [messages])
     except TrailgateError as error:
         return error
     parsed = capture.parse(messages)

@@ -18,9 +18,9 @@ from trailgate.terminal.flags import (
     DefinitionsFile,
     Tables,
     TrailPath,
+    complete_position,
     named_fields,
     named_values,
-    complete_position,
     takes,
 )
 from trailgate.terminal.layout import counts_table, print_rows
