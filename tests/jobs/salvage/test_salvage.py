@@ -237,7 +237,7 @@ def test_the_salvage_of_any_damaged_trail_checks_clean(
     paths[number].write_bytes(damaged(paths[number].read_bytes(), how))
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("trailgate.jobs.trail_check.CHUNK", chunk)
+        patch.setattr("trailgate.jobs.check_steps.CHUNK", chunk)
         salvage(str(folder / "ot"), str(folder / "new"))
 
     report = check_trail(str(folder / "new"))
