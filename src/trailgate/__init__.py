@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from trailgate.expressions.capture_rules import CaptureRules
     from trailgate.jobs.capture.job import capture_files
     from trailgate.jobs.capture.loading import load_capture
-    from trailgate.jobs.capture.plan import CaptureSummary
+    from trailgate.jobs.capture.summary import CaptureSummary
     from trailgate.jobs.redacting import RedactSummary, redact_trail
     from trailgate.mainframe.jobs.reading import read_records
     from trailgate.mainframe.jobs.verifying import RecordsReport, verify_records
@@ -133,7 +133,7 @@ _MODULES = MappingProxyType(
         "ByteOrder": "trailgate.trail.format.tokens",
         "Capture": "trailgate.capture.capture",
         "CaptureRules": "trailgate.expressions.capture_rules",
-        "CaptureSummary": "trailgate.jobs.capture.job",
+        "CaptureSummary": "trailgate.jobs.capture.summary",
         "ChangeBatch": "trailgate.model.changes",
         "Column": "trailgate.model.tables",
         "Definitions": "trailgate.model.tables",

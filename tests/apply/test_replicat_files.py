@@ -14,7 +14,7 @@ from trail.building import DDL_RECORD, record
 from trailgate import OptionError, apply_trail, verify_tables
 from trailgate.apply.replicat.replicat_files import parse_replicat
 from trailgate.definitions.defgen import write_sourcedefs
-from trailgate.jobs.parameter_files import include_reader
+from trailgate.jobs.included_files import include_reader
 
 FOLDER = Path(__file__).parent / "replicat_files"
 CASES = sorted(FOLDER.glob("*.toml"))

@@ -17,9 +17,9 @@ from trailgate.browse.capture_state import CaptureState, capture_state
 from trailgate.browse.index import TrailIndex
 from trailgate.live.files.journal_writer import Journal
 from trailgate.live.jobs.run import SourcePosition
-from trailgate.storage.files.listing import list_trail
 from trailgate.storage.files.locks import lock, lock_holder
 from trailgate.storage.files.manifest import Manifest, write_manifest
+from trailgate.storage.files.trail_files import list_trail
 from trailgate.storage.live.appender import TrailAppender
 
 BAD = [json.dumps({"body": "X", "reason": "unknown optype"}) + "\n"] * 2

@@ -85,8 +85,8 @@ ONLY_IF_NEEDED = frozenset(
         "pyiceberg",
         "pyspark",
         "starlette",
-        "trailgate.storage.files.store_addresses",
-        "trailgate.storage.files.hadoop",
+        "trailgate.storage.files.cloud_addresses",
+        "trailgate.storage.files.hdfs_client",
         "uvicorn",
     }
 )

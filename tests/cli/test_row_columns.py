@@ -16,12 +16,13 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from laws import examples
-from trailgate.cli import trail_output
+from trailgate.cli import show_rows
 from trailgate.model.changes import OPERATIONS_SCHEMA
-from trailgate.terminal.columns import DOUBLE, NARROW, display_widths
-from trailgate.terminal.options import OutputFormat
+from trailgate.terminal.batches import RowForm, print_batches
+from trailgate.terminal.flags import OutputFormat
 from trailgate.terminal.output import printable
-from trailgate.terminal.rows import RowForm, print_batches, row_dictionaries
+from trailgate.terminal.plain_values import row_dictionaries
+from trailgate.terminal.table_columns import DOUBLE, NARROW, display_widths
 
 LETTERS = "aB7 =\t\n\x00\x7fé\xad\u0301µЖλ漢カ한\uff21😀"
 PLAIN = st.text("aB7 =", max_size=9) | st.integers(0, 45).map("x".__mul__)
@@ -80,7 +81,7 @@ def test_operations_in_columns_are_printed_as_one_by_one(
     found: list[dict[str, Any]], first: list[dict[str, Any]], data: st.DataObject
 ) -> None:
     wide = data.draw(st.booleans())
-    form = trail_output.FORMS[False, wide]
+    form = show_rows.FORMS[False, wide]
     batches = [batch_of(first), batch_of(found).slice(data.draw(st.integers(0, len(found))))]
     width = data.draw(st.sampled_from([40, 300]) | st.integers(90, 160))
 
@@ -92,7 +93,7 @@ def test_operations_in_columns_are_printed_as_one_by_one(
 def test_lines_are_as_long_as_they_may_be() -> None:
     empty = dict.fromkeys(OPERATIONS_SCHEMA.names)
     batch = batch_of([{**empty, "after": {"A": "x" * n, "B": "y" * 20}} for n in range(100)])
-    form = trail_output.OPERATIONS
+    form = show_rows.OPERATIONS
 
     in_columns = printed([batch], form, 100, wide=False)
 
@@ -115,7 +116,7 @@ def test_a_value_that_becomes_empty_is_shown_so() -> None:
     row = {"before": {"NAME": "old"}, "after": {"NAME": ""}, "op_type": "U"}
 
     (shown,) = row_dictionaries(batch_of([{**dict.fromkeys(OPERATIONS_SCHEMA.names), **row}]))
-    parts = trail_output.OPERATIONS.parts(shown, lambda text, _: text).data
+    parts = show_rows.OPERATIONS.parts(shown, lambda text, _: text).data
 
     assert [part.text for part in parts] == ["NAME=old -> "]
 
@@ -152,8 +153,8 @@ def test_lines_of_json_and_csv_in_columns_are_those_of_rows(data: st.DataObject)
     ]
     batch = pa.RecordBatch.from_arrays(arrays, names).slice(data.draw(st.integers(0, count)))
 
-    lines = printed([batch], trail_output.OPERATIONS, 140, format=OutputFormat.JSON, names=names)
-    cells = printed([batch], trail_output.OPERATIONS, 140, format=OutputFormat.CSV, names=names)
+    lines = printed([batch], show_rows.OPERATIONS, 140, format=OutputFormat.JSON, names=names)
+    cells = printed([batch], show_rows.OPERATIONS, 140, format=OutputFormat.CSV, names=names)
 
     assert lines == "".join(f"{as_json(row)}\n" for row in row_dictionaries(batch))
     written = [names, *(row.values() for row in row_dictionaries(batch))] if names else [[]]

@@ -12,7 +12,7 @@ from laws import one_of
 from store_servers.bucket import Bucket
 from trailgate.cli.main import run
 from trailgate.errors import OptionError, mask_logins
-from trailgate.storage.files.addresses import absolute, address_speller, locate, name_of
+from trailgate.storage.files.addresses import absolute, locate, make_address_speller, name_of
 
 
 @pytest.fixture
@@ -141,7 +141,7 @@ def test_addresses_are_spelled_as_they_were_asked_for() -> None:
         ("hdfs://h:1/d", "/d", "/d/x", "hdfs://h:1/d/x"),
         ("dirdat", "dirdat", "dirdat/x", "dirdat/x"),
     ):
-        assert address_speller(asked, path)(other) == spelled
+        assert make_address_speller(asked, path)(other) == spelled
     assert name_of("s3://b/d/ot000000001?region=x") == "ot000000001"
     assert absolute("d/o t", "s3://b/x?region=y") == "s3://b/x/d/o%20t?region=y"
 

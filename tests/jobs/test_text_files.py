@@ -11,7 +11,7 @@ import pytest
 from sample_trail import Op, write_trail
 from trailgate import TrailgateError, apply_trail, read_records
 from trailgate.jobs.capture.loading import load_capture
-from trailgate.storage.files.addresses import read_source
+from trailgate.storage.files.text_files import read_source
 
 COPYBOOK: Final = "       01  R.\n           05 A PIC X(4).\n"
 PROPERTIES: Final = "# A capture\nparser.type=json\njson.sourcedefs = a.def\n"

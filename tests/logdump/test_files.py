@@ -18,7 +18,7 @@ from trailgate.logdump.results import (
     Result,
     ShownHeader,
 )
-from trailgate.storage.files.listing import find_single_file
+from trailgate.storage.files.trail_files import find_single_file
 from trailgate.storage.reading.trail_file import TrailFileReader
 from trailgate.trail.records.record import encode_record
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from brokers.real_brokers import Process, copied_jars, free_ports, run
-from trailgate.storage.stores.hdfs import is_hidden, key_of
+from trailgate.storage.stores.hdfs_claims import is_hidden_name, key_of
 from trailgate.storage.stores.object_store import ObjectRange, PendingUpload
 
 JARS: Final = (
@@ -85,7 +85,7 @@ class HdfsServer:
         if tree.status(above) is None:
             return []
         paths = [entry.path[1:] for entry in tree.call("entries", above, True)]
-        hidden = [path for path in paths if is_hidden(path.rpartition("/")[2])]
+        hidden = [path for path in paths if is_hidden_name(path.rpartition("/")[2])]
         return sorted(key_of(path).removeprefix(store.above) for path in hidden)
 
     def administer(self, *command: str) -> None:

@@ -21,8 +21,7 @@ from trailgate.browse.operations import OperationSearch, ShownOperation
 from trailgate.browse.pages import Query, link_to, parse_place, place_text
 from trailgate.browse.spans import operation_begins, records_of
 from trailgate.errors import OptionError, mask_logins
-from trailgate.storage.files.listing import TrailFile
-from trailgate.storage.files.trail_files import TrailPosition
+from trailgate.storage.files.trail_files import TrailFile, TrailPosition
 from trailgate.storage.reading.trail_file import TrailFileReader
 from trailgate.trail.annotation.elements import (
     DamagedSpan,

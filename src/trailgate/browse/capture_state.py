@@ -14,9 +14,8 @@ from typing import Final
 
 from trailgate.errors import StorageError, TrailgateError
 from trailgate.storage.files.addresses import LOCAL
-from trailgate.storage.files.listing import TrailListing
 from trailgate.storage.files.locks import lock_holder
-from trailgate.storage.files.trail_files import TrailPosition
+from trailgate.storage.files.trail_files import TrailListing, TrailPosition
 from trailgate.storage.live.checkpoint import Checkpoint, checkpoint_path, read_checkpoint
 
 COUNTED: Final = 64 << 20  # the most bytes of a quarantine in which messages are counted

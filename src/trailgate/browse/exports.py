@@ -30,9 +30,8 @@ from trailgate.errors import OptionError, StorageError, Where
 from trailgate.model.changes import OPERATIONS_SCHEMA, ChangeBatch
 from trailgate.model.operations_table import to_operations
 from trailgate.sql.job import QueryCancellation
-from trailgate.terminal.columns import json_text, plain_text
-from trailgate.terminal.plain_values import values_of
-from trailgate.terminal.rows import check_names
+from trailgate.terminal.json_csv import check_column_names
+from trailgate.terminal.plain_values import json_text, plain_text, values_of
 
 SKIP: Final = "skip"  # the value of ``unread`` that skips unreadable parts
 FILE_TYPES: Final[Mapping[str, str]] = {
@@ -105,7 +104,7 @@ def write_rows(
             file = TemporaryFile()  # noqa: SIM115  the response closes it after sending
             failed.callback(_close, file)
             with rows() as reader:
-                check_names(reader.schema.names)
+                check_column_names(reader.schema.names)
                 WRITERS[kind](file, reader)
             file.seek(0)
         except OSError as error:

@@ -14,21 +14,17 @@ from typing import Final
 
 from trailgate.browse.index import IndexedFile, StoppedError, TrailIndex
 from trailgate.errors import TrailgateError
-from trailgate.jobs.trail_check import (
+from trailgate.jobs.check_steps import (
     CheckedChunk,
     FileBeginning,
     FileEnd,
-    FileTotals,
     Step,
     UnreadableGap,
-    add_step_findings,
-    check_header,
     check_steps,
-    files_to_check,
     resume_steps,
 )
-from trailgate.storage.files.listing import TrailFile
-from trailgate.storage.files.trail_files import StoredTrail, find_stored_trail
+from trailgate.jobs.trail_check import FileTotals, add_step_findings, check_header, files_to_check
+from trailgate.storage.files.trail_files import StoredTrail, TrailFile, find_stored_trail
 from trailgate.trail.findings import FindingCollector
 
 LOOK_EVERY: Final = 1.0  # seconds

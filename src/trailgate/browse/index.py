@@ -35,22 +35,17 @@ from trailgate.browse.transactions import (
     TransactionStatistics,
 )
 from trailgate.errors import OptionError, StorageError, TrailgateError, Where
-from trailgate.jobs.trail_check import (
-    CheckedChunk,
-    FileBeginning,
-    FileEnd,
-    FileReport,
-    FileTotals,
-    Step,
-    UnreadableGap,
-    check_files,
-    files_to_check,
-)
+from trailgate.jobs.check_steps import CheckedChunk, FileBeginning, FileEnd, Step, UnreadableGap
+from trailgate.jobs.trail_check import FileReport, FileTotals, check_files, files_to_check
 from trailgate.model.kernels import ABANDONED
 from trailgate.model.tables import Definitions, Table
 from trailgate.storage.files.addresses import locate, name_of
-from trailgate.storage.files.listing import TrailFile
-from trailgate.storage.files.trail_files import StoredTrail, TrailPosition, find_stored_trail
+from trailgate.storage.files.trail_files import (
+    StoredTrail,
+    TrailFile,
+    TrailPosition,
+    find_stored_trail,
+)
 from trailgate.storage.reading.trail_file import usual_charset
 from trailgate.trail.findings import CSN_ORDER, CUT, OPEN, Finding, FindingCollector, Severity
 from trailgate.trail.format.file_header import FileHeader

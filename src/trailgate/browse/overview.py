@@ -26,8 +26,8 @@ from trailgate.browse.pages import (
 )
 from trailgate.browse.transactions import SECOND
 from trailgate.errors import TrailgateError, mask_logins
-from trailgate.storage.files.listing import TrailListing, list_trail
 from trailgate.storage.files.manifest import Manifest, read_manifest
+from trailgate.storage.files.trail_files import TrailListing, list_trail
 from trailgate.trail.annotation.file_header import VENDORS
 from trailgate.trail.findings import KINDS as FINDINGS
 from trailgate.trail.findings import Finding

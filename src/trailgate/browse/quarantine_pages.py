@@ -19,9 +19,9 @@ from trailgate.browse.overview import manifest_of
 from trailgate.browse.pages import Query, link_to
 from trailgate.columnar.kernels.numbers import DIGITS
 from trailgate.errors import DecodeError, OptionError, TrailgateError, mask_logins
-from trailgate.storage.files.listing import TrailListing, list_trail
+from trailgate.storage.files.json_lines import parse_message_line
 from trailgate.storage.files.opened_file import OpenedFile
-from trailgate.storage.files.quarantine import parse_message_line
+from trailgate.storage.files.trail_files import TrailListing, list_trail
 
 MESSAGES: Final = 20  # messages on a page
 EDITED: Final = 30_000  # the most characters of a message that is repaired on the page

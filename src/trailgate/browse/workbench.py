@@ -37,9 +37,9 @@ from trailgate.messages.properties import Properties, parse_properties
 from trailgate.messages.property_rows import PropertyType
 from trailgate.messages.property_table import find_property as property_row
 from trailgate.model.tables import Definitions
-from trailgate.storage.files.addresses import read_file
+from trailgate.storage.files.addresses import folder_of
 from trailgate.storage.files.copy_members import MemberFinder
-from trailgate.storage.files.file_search import folder_of
+from trailgate.storage.files.text_files import read_file
 
 if TYPE_CHECKING:
     from trailgate.formats.xml.coverage import Explanation

@@ -13,7 +13,7 @@ from trailgate.terminal.output import make_painter, printable, say, terminal_wid
 
 if TYPE_CHECKING:
     from trailgate.jobs.capture.loading import LoadedCapture
-    from trailgate.jobs.capture.plan import CaptureSummary
+    from trailgate.jobs.capture.summary import CaptureSummary
 
 # Further counts of the input, by the summary's names, each with its sentence.
 COUNTED: Final = {

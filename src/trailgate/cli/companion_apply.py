@@ -22,7 +22,7 @@ from trailgate.errors import TargetUnavailableError
 from trailgate.jobs.retries import LOG, Retries
 from trailgate.live.commands.output import LiveOutput
 from trailgate.storage.files.trail_files import find_begun_trail
-from trailgate.terminal.live_view import log_to_stderr
+from trailgate.terminal.output import log_to_stderr
 
 
 class CompanionApply:

@@ -13,8 +13,8 @@ from trailgate.jobs.retries import PATIENCE, Retries
 from trailgate.live.brokers.address import Direction, parse_address
 from trailgate.live.commands.output import LiveOutput
 from trailgate.publish.commands.follow import PublishWatch
-from trailgate.publish.commands.output import format_publish_metrics
-from trailgate.publish.commands.publish import PublishArguments, print_guarantee, publish
+from trailgate.publish.commands.output import format_publish_metrics, print_guarantee
+from trailgate.publish.commands.publish import PublishArguments, publish
 from trailgate.publish.job import Publication, PublicationSettings
 from trailgate.storage.files.trail_files import find_begun_trail
 

@@ -15,10 +15,10 @@ from trailgate.model.tables import Definitions
 from trailgate.options import check_arguments
 from trailgate.storage.files.addresses import Address, name_of
 from trailgate.storage.files.durable import convert_write_errors, replace_whole_file
-from trailgate.storage.files.listing import TrailFile, number_digits
-from trailgate.storage.files.trail_files import find_trail
+from trailgate.storage.files.trail_files import TrailFile, find_trail
+from trailgate.storage.files.trail_names import number_digits
 from trailgate.storage.reading.trail_file import TrailFileReader
-from trailgate.storage.reading.trail_rest import describe_wrong_size
+from trailgate.storage.reading.trail_file_checks import describe_wrong_size
 from trailgate.trail.annotation.elements import DamagedSpan, ExplainedToken, bytes_of_part
 from trailgate.trail.annotation.redaction import Redactor, UnredactableRecordError, record_type_name
 from trailgate.trail.annotation.walk import explain_trail

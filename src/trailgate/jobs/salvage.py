@@ -28,29 +28,32 @@ import numpy as np
 from trailgate.arrays import Longs, Mask
 from trailgate.definitions.defgen import write_sourcedefs
 from trailgate.errors import StorageError, Where
-from trailgate.jobs.trail_check import (
+from trailgate.jobs.check_steps import (
     CheckedChunk,
-    CheckReport,
     FileBeginning,
     FileEnd,
-    FileTotals,
     Step,
     UnreadableGap,
-    check_files,
-    files_to_check,
     last_transaction_id,
 )
+from trailgate.jobs.trail_check import CheckReport, FileTotals, check_files, files_to_check
 from trailgate.model.kernels import BEGUN, CONTINUES_NOTHING, ENDS, UNDOES
 from trailgate.model.tables import Definitions, Table
 from trailgate.model.transactions import TransactionOutcome
 from trailgate.storage.files.addresses import name_of
 from trailgate.storage.files.durable import sync_folder
-from trailgate.storage.files.listing import TrailFile, files_on_disk, number_digits
 from trailgate.storage.files.locks import lock
 from trailgate.storage.files.manifest import Manifest, ManifestFile, manifest_path, write_manifest
-from trailgate.storage.files.trail_files import StoredTrail, find_stored_trail
+from trailgate.storage.files.trail_files import (
+    StoredTrail,
+    TrailFile,
+    files_on_disk,
+    find_stored_trail,
+)
+from trailgate.storage.files.trail_names import number_digits
 from trailgate.storage.reading.trail_file import TrailFileReader
-from trailgate.storage.writing.target import file_header, writable_prefix
+from trailgate.storage.writing.target import build_file_header
+from trailgate.storage.writing.trail_location import writable_prefix
 from trailgate.trail import findings as kinds
 from trailgate.trail.findings import (
     NOT_READ,
@@ -433,7 +436,7 @@ class SalvagedTrail:
                 (self.folder / self.name(step.number)).write_bytes(patched)
                 return
             self.headers.pop()  # it does not have the fields that must be changed
-        made = file_header(self.prefix, self.digits, self.now)
+        made = build_file_header(self.prefix, self.digits, self.now)
         self.headers.append((encode_header(made), made.order))
         patched = self._patch(step.number, facts)
         (self.folder / self.name(step.number)).write_bytes(patched)

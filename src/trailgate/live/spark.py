@@ -55,7 +55,7 @@ from trailgate.options import (
 from trailgate.spark.errors import with_brief_errors
 from trailgate.spark.options import BASE, one_path, read_with_paths
 from trailgate.spark.sources import Offset, PartitionReader, SparkSource
-from trailgate.storage.files.file_search import is_pattern
+from trailgate.storage.files.addresses import is_pattern
 
 JOURNAL_SPLIT_BYTES: Final = 16 << 20
 IDLE_SECONDS: Final = 2

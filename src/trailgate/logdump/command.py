@@ -16,7 +16,7 @@ import typer
 import trailgate
 from trailgate.options import Flag
 from trailgate.terminal import output
-from trailgate.terminal.options import JsonLines, takes
+from trailgate.terminal.flags import JsonLines, takes
 from trailgate.terminal.output import fold, show_in_pager
 
 if TYPE_CHECKING:

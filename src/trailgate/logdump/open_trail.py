@@ -26,9 +26,10 @@ from trailgate.logdump.record_chunks import (
 )
 from trailgate.logdump.table_history import TableHistory
 from trailgate.storage.files.addresses import is_stored, locate, name_of
-from trailgate.storage.files.listing import NUMBERED, find_single_file
+from trailgate.storage.files.trail_files import find_single_file
+from trailgate.storage.files.trail_names import NUMBERED
 from trailgate.storage.reading.trail_file import LONGEST, TrailFileReader
-from trailgate.storage.reading.trail_rest import describe_wrong_size
+from trailgate.storage.reading.trail_file_checks import describe_wrong_size
 from trailgate.trail.format.file_header import decode_header
 from trailgate.trail.format.record_types import IO_METADATA
 from trailgate.trail.format.tokens import FRAME, LOGCSN, RECORD, TRAILER, TRANID, ByteOrder

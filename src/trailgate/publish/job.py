@@ -29,6 +29,7 @@ from trailgate.live.brokers.address import (
 )
 from trailgate.messages.publishing import MessageWriter, PublishOptions
 from trailgate.model.changes import ChangeBatch
+from trailgate.model.operation_counts import Counts, add_counts, count_operations
 from trailgate.model.positions import long_position, parse_position, short_position
 from trailgate.model.table_names import TablePatterns
 from trailgate.model.transactions import OperationDropper, mask_ends
@@ -60,10 +61,10 @@ from trailgate.storage.files.trail_files import TrailFiles, TrailPosition, find_
 from trailgate.storage.reading.options import POSITION, ReadOptions
 from trailgate.storage.reading.splits import SplitOptions, SplitReader, TrailSplit
 from trailgate.storage.reading.stored_position import StoredPosition, TrailUse, record_digest
-from trailgate.storage.reading.trail_rest import count_bytes_after, first_file_notices
+from trailgate.storage.reading.trail_file_checks import first_file_notices
+from trailgate.storage.reading.trail_rest import count_bytes_after
 from trailgate.storage.reading.trail_stream import EARLIEST, StreamOffset, TrailStream
 from trailgate.storage.reading.trails import plan_reading
-from trailgate.storage.writing.table_writing import Counts, add_counts, count_operations
 
 FILE_BYTES: Final = 64 << 20
 OTHER_TRAIL: Final = (

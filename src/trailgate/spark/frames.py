@@ -23,7 +23,7 @@ from trailgate.spark.errors import brief_rows
 from trailgate.spark.schemas import cast_batches
 from trailgate.spark.sessions import check_session
 from trailgate.spark.sources import SparkSource
-from trailgate.storage.files.file_search import Addresses, addresses_of
+from trailgate.storage.files.addresses import Addresses, addresses_of
 
 Part = TypeVar("Part")
 

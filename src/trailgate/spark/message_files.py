@@ -22,7 +22,7 @@ from pyspark.sql.types import StructType
 
 from trailgate.capture.capture import Capture
 from trailgate.errors import MissingDependencyError, OptionError
-from trailgate.jobs.capture.loading import infer_tables, load_capture
+from trailgate.jobs.capture.loading import infer_capture_tables, load_capture
 from trailgate.jobs.capture.options import Extract, IgnoreUnsupported, MessagePer, Properties
 from trailgate.jobs.capture.ranges import RangeReader, skipped_totals
 from trailgate.messages.skipped import SkippedTotals, add_skipped, skipped_notes
@@ -54,8 +54,8 @@ from trailgate.spark.sources import (
     PartitionReader,
     SparkSource,
 )
-from trailgate.storage.files.addresses import Address
-from trailgate.storage.files.file_search import Addresses, ListedFile, find_growing
+from trailgate.storage.files.addresses import Address, Addresses
+from trailgate.storage.files.file_search import ListedFile, find_growing_folder
 from trailgate.storage.reading.message_files import (
     MESSAGE_SPLIT_BYTES,
     MessageFiles,
@@ -177,7 +177,7 @@ class MessageReader(PartitionReader, DataSourceReader):  # type: ignore[misc]  #
         capture = options.capture()
         source = find_messages(options.paths, options.message_per == "line", cutter=capture.cutter)
         _warn_of_empty_files(source)
-        self._reading = MessageReading(options, infer_tables(capture, source), source)
+        self._reading = MessageReading(options, infer_capture_tables(capture, source), source)
         self._schema = schema
 
     def partitions(self) -> list[InputPartition]:
@@ -211,7 +211,9 @@ class MessageStreamReader(FileStreamReader):
         self._capture: Capture | None = None
 
     def _find(self) -> tuple[ListedFile, ...]:
-        return find_growing(one_path(self._options.paths, "a stream of the format message_capture"))
+        return find_growing_folder(
+            one_path(self._options.paths, "a stream of the format message_capture")
+        )
 
     def initialOffset(self) -> Offset:  # noqa: N802  Spark's name
         """Return the offset of a new message stream: before the first file."""
@@ -232,7 +234,7 @@ class MessageStreamReader(FileStreamReader):
         capture = replace(self._capture, first_file=begin.count)
         source = messages_of(files, options.message_per == "line", cutter=capture.cutter)
         _warn_of_empty_files(source)
-        capture = infer_tables(capture, source)
+        capture = infer_capture_tables(capture, source)
         ranges = plan_ranges(source, options.split_bytes)
         parts = []
         for own in ranges:  # each needs only its own files: transactions do not span messages

@@ -15,8 +15,12 @@ from pyspark.sql.types import StructField, StructType
 from trailgate.errors import OptionError
 from trailgate.options import COUNT, PATH, Option, Options
 from trailgate.options import PATHS as MANY_PATHS
-from trailgate.storage.files.addresses import absolute, is_absolute, make_value_absolute
-from trailgate.storage.files.file_search import addresses_of
+from trailgate.storage.files.addresses import (
+    absolute,
+    addresses_of,
+    is_absolute,
+    make_addresses_absolute,
+)
 from trailgate.storage.reading.options import DEFINITIONS
 
 PATHS: Final = ("path", "paths")
@@ -60,7 +64,7 @@ def read_with_paths(
     base = values["base"] = absolute(values["base"] or ".", folder)
     for row in options:
         if row.kind in OF_FILES:
-            values[row.name] = make_value_absolute(values[row.name], base)
+            values[row.name] = make_addresses_absolute(values[row.name], base)
     return tuple(absolute(path, base) for path in addresses_of(paths)), values
 
 

@@ -38,8 +38,7 @@ from trailgate.spark.options import (
     refuse_stream_options,
 )
 from trailgate.spark.sources import FileStreamReader, Offset, PartitionReader, SparkSource
-from trailgate.storage.files.addresses import Address
-from trailgate.storage.files.file_search import Addresses, is_pattern
+from trailgate.storage.files.addresses import Address, Addresses, is_pattern
 from trailgate.storage.files.trail_files import TrailFiles, find_begun_trail, find_trails
 from trailgate.storage.reading.message_stream import NO_LIMIT, BatchLimit
 from trailgate.storage.reading.options import OPTIONS, ReadOptions
@@ -49,7 +48,8 @@ from trailgate.storage.reading.splits import (
     TrailSplit,
     files_for_split,
 )
-from trailgate.storage.reading.trail_rest import RestTimer, first_file_notices, notices_of_end
+from trailgate.storage.reading.trail_file_checks import first_file_notices
+from trailgate.storage.reading.trail_rest import RestTimer, notices_of_end
 from trailgate.storage.reading.trail_stream import (
     EARLIEST,
     NOWHERE,
@@ -59,8 +59,8 @@ from trailgate.storage.reading.trail_stream import (
 )
 from trailgate.storage.reading.trails import (
     check_csn_limits,
-    choice_notices,
     find_wanted_table,
+    option_notices,
     plan_reading,
     read_split,
     schema_of,
@@ -188,7 +188,7 @@ class TrailStreamReader(FileStreamReader):
         if trail is not None and self.options.starting_position == EARLIEST:
             self._note(first_file_notices(trail))
         if trail is not None:
-            self._note(choice_notices(trail, self.options.reading))
+            self._note(option_notices(trail, self.options.reading))
         return self.stream.initial(self.options.starting_position).json()
 
     def _note(self, notices: Iterable[str]) -> None:
@@ -261,7 +261,7 @@ class TrailReader(PartitionReader, DataSourceReader):  # type: ignore[misc]  # p
         options, notices = self._options, NoticeLog()
         planned = []
         for number, trail in enumerate(self._trails):
-            for notice in choice_notices(trail, options.reading):
+            for notice in option_notices(trail, options.reading):
                 notices.once(mask_logins(f"{trail.prefix}: {notice}"))
             missing = trail.describe_missing()
             if missing:

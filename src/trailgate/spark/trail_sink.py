@@ -41,13 +41,11 @@ from trailgate.storage.writing.options import (
 from trailgate.storage.writing.segments import MAX_BYTES
 from trailgate.storage.writing.table_writing import (
     StagedPart,
-    TableOptions,
     check_columns,
-    plan_target,
-    prepare_writing,
     publish_parts,
     write_part,
 )
+from trailgate.storage.writing.target import TableOptions, plan_target, prepare_writing
 from trailgate.storage.writing.trail_location import TrailTarget
 from trailgate.storage.writing.transaction_chain import TransactionChain
 from trailgate.trail.writing.trail_format import TrailFormat

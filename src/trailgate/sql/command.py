@@ -10,7 +10,7 @@ from typing import Annotated, Final, NamedTuple
 import typer
 
 from trailgate.errors import OptionError, TrailgateError
-from trailgate.terminal.options import (
+from trailgate.terminal.flags import (
     DefinitionsFile,
     Limit,
     OutputFormat,
@@ -104,8 +104,8 @@ class _Output:
     def answer(self, statement: str) -> None:
         """Run a SQL statement over trails, and print or write its rows."""
         from trailgate.sql.job import query
+        from trailgate.terminal.batches import RowForm, print_batches
         from trailgate.terminal.files import write_and_count
-        from trailgate.terminal.rows import RowForm, print_batches
 
         rows = query(statement, definitions=self.definitions)
         if self.to is not None:

@@ -29,7 +29,7 @@ from trailgate.errors import (
 from trailgate.options import check_arguments
 from trailgate.storage.files.addresses import Address
 from trailgate.storage.files.trail_files import find_trail
-from trailgate.storage.reading.trail_file import find_table
+from trailgate.storage.reading.trail_definitions import find_table
 from trailgate.storage.reading.trails import read_trail
 
 ROWS: Final = 16_384  # rows in a batch of the result

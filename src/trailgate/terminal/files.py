@@ -16,9 +16,10 @@ from trailgate.errors import OptionError, StorageError, Where, count_noun, mask_
 from trailgate.storage.files.addresses import address_exists, is_stored, locate
 from trailgate.storage.files.durable import convert_write_errors
 from trailgate.storage.stores.writable_stores import writable_store
-from trailgate.terminal.options import OutputFormat
+from trailgate.terminal.batches import RowCounter, limit_rows
+from trailgate.terminal.flags import OutputFormat
+from trailgate.terminal.json_csv import check_column_names, print_csv, print_json
 from trailgate.terminal.output import report_finished
-from trailgate.terminal.rows import RowCounter, check_names, limit_rows, print_csv, print_json
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
@@ -54,7 +55,7 @@ def write_rows(address: str, batches: Batches, schema: pa.Schema, limit: int | N
     writing fails, no file remains.
     """
     write = WRITERS[file_ending(address)]
-    check_names(schema.names)
+    check_column_names(schema.names)
     if address_exists(address):
         raise file_exists_error(address)
     counted = RowCounter()

@@ -23,7 +23,7 @@ from trailgate.terminal.output import GAP, make_painter, printable, terminal_wid
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from trailgate.terminal.columns import RowParts
+    from trailgate.terminal.table_columns import RowParts
 
 INDENT: Final = "    "  # of the lines that continue a row
 OPERATION_NAMES: Final = {
@@ -114,7 +114,7 @@ class RowLayout:
         """Return the printed lines of each row as one text, or null if ``lines`` must format it."""
         import pyarrow as pa  # noqa: PLC0415  not for a few rows
 
-        from trailgate.terminal.columns import format_rows  # noqa: PLC0415  as above
+        from trailgate.terminal.table_columns import format_rows  # noqa: PLC0415  as above
 
         # without columns, each row is printed as names with values
         if not self._widths:
@@ -223,7 +223,7 @@ def display_width(text: str) -> int:
 
 
 def print_rows(headings: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-    """Print a few rows in columns, with headings.
+    """Lay out and print a few rows in columns, with headings.
 
     If the last cell of a row is a list, its items are wrapped to the width.
     """
@@ -236,7 +236,7 @@ def print_rows(headings: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
 def row_lines(
     headings: Sequence[str], rows: Sequence[Sequence[Any]]
 ) -> tuple[list[str], list[str]]:
-    """Return the lines that ``print_rows`` prints: the heading's lines, and the rows' lines."""
+    """Lay out a few rows as ``print_rows`` does, and return the lines of the heading and of the rows."""
     numbers = {at for row in rows for at, cell in enumerate(row) if isinstance(cell, int)}
     # The last column is data if its cells are lists.
     data = headings[-1] if any(not isinstance(row[-1], str | int) for row in rows) else ""
@@ -257,7 +257,7 @@ def _part(cell: Any) -> PaintedText:
 def counts_table(
     operations: Mapping[str, Mapping[str, int]],
 ) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
-    """Arrange operation counts by table and type: return the headings, and one row per table."""
+    """Arrange counts of operations for ``print_rows``: return the headings, and one row per table."""
     present = {kind for counts in operations.values() for kind in counts}
     kinds = {kind: name for kind, name in OPERATION_NAMES.items() if kind in present}
     rows = [

@@ -14,7 +14,7 @@ import time
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from types import FrameType
 from typing import Any, Final
 
@@ -79,15 +79,6 @@ class LiveView(ABC):
         (begun, before), _ = seen[0], seen[-1]
         present = (count - before) / max(now - begun, 0.001)
         return f"{count:,}, {present:,.0f}/s now, {count / max(seconds, 0.001):,.0f}/s in all"
-
-
-class _Stderr(logging.Handler):
-    """A log handler that prints to the current ``sys.stderr``, even if it is replaced later."""
-
-    def emit(self, record: logging.LogRecord) -> None:
-        with suppress(OSError):  # closed or full
-            # A StreamHandler would keep the stream that was current when it was created.
-            print(self.format(record), file=sys.stderr, flush=True)
 
 
 class _Notes(logging.Handler):
@@ -157,11 +148,3 @@ def catch_stop_signals() -> Iterator[Callable[[], bool]]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-def log_to_stderr(log: logging.Logger, level: int = logging.WARNING) -> None:
-    """Print the messages of a logger to stderr, for example about connections that were opened and lost."""
-    if not log.handlers:
-        log.setLevel(level)
-        log.addHandler(_Stderr())
-        log.propagate = False

@@ -1,8 +1,9 @@
-"""Print to a terminal or a pipe: colours, folded lines, a pager, a progress bar, and pipes that close early."""
+"""Print to a terminal or a pipe: colours, folded lines, logs, a pager, a progress bar, and pipes that close early."""
 
 from __future__ import annotations
 
 import io
+import logging
 import os
 import shlex
 import shutil
@@ -210,3 +211,20 @@ def progress_bar(
             bar.update(task, completed=done, total=total, description=doing + counted)
 
         yield update
+
+
+class _Stderr(logging.Handler):
+    """A log handler that prints to the current ``sys.stderr``, even if it is replaced later."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        with suppress(OSError):  # closed or full
+            # A StreamHandler would keep the stream that was current when it was created.
+            print(self.format(record), file=sys.stderr, flush=True)
+
+
+def log_to_stderr(log: logging.Logger, level: int = logging.WARNING) -> None:
+    """Print the messages of a logger to stderr, for example about connections that were opened and lost."""
+    if not log.handlers:
+        log.setLevel(level)
+        log.addHandler(_Stderr())
+        log.propagate = False

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.columnar.maps import map_entries
+from trailgate.terminal.output import NULL, printable
 
 # The largest and smallest value of DuckDB's dates and timestamps, which is also PostgreSQL's.
 INFINITY: Final = "infinity"
@@ -86,7 +87,7 @@ def _maps(column: pa.MapArray) -> list[Any]:
 
 
 def texts_of(column: pa.Array) -> pa.Array | None:
-    """Return text unchanged, dates and times as ISO strings, and None for other types."""
+    """Convert a column of dates or times to ISO strings. Text is unchanged, other types give None."""
     kind = column.type
     if pa.types.is_string(kind):
         return column
@@ -205,3 +206,40 @@ CONVERSIONS: Final = (
     _Conversion(_IS_LIST, _lists),
     _Conversion(pa.types.is_map, _maps),
 )
+
+
+def json_text(value: Any) -> str:
+    """Format a plain value (see ``plain_values``) as JSON."""
+    return json.dumps(value, ensure_ascii=False, default=str)
+
+
+def plain_text(value: Any) -> str | None:
+    """Format a plain value as the text of a cell: JSON for nested values. NULL stays None."""
+    if value is None:
+        return None
+    return json_text(value) if isinstance(value, (dict, list, bool)) else str(value)
+
+
+Row = dict[str, Any]
+
+
+def row_dictionaries(batch: pa.RecordBatch) -> list[Row]:
+    """Convert the rows of a record batch to dictionaries of plain values: times in ISO form, maps as dictionaries, bytes in hex."""
+    names = batch.schema.names
+    columns = map(values_of, batch.columns)
+    return [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]
+
+
+def short_time(text: str | None) -> str:
+    """Format one time for a printed table: ISO form without zone, and without a zero fraction."""
+    return (text or "").replace("T", " ").removesuffix("Z").removesuffix(".000000")
+
+
+def value_text(value: str | None) -> str:
+    """Format a value for a printed table: NULL for None, control characters escaped."""
+    return NULL if value is None else printable(value)
+
+
+def cell_text(value: Any) -> str:
+    """Format a value for a cell of a printed table."""
+    return value_text(plain_text(value))

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from capture_place import Place
-from trailgate.jobs.capture.job import publish_capture
-from trailgate.jobs.capture.plan import CaptureJob, CaptureOptions, CaptureSummary
+from trailgate.jobs.capture.job import CaptureJob, CaptureOptions, publish_capture
 from trailgate.jobs.capture.ranges import RangeReport
+from trailgate.jobs.capture.summary import CaptureSummary
+from trailgate.model.operation_counts import add_counts, sum_counts
 from trailgate.storage.files.manifest import read_manifest
 from trailgate.storage.writing.segments import Segment
-from trailgate.storage.writing.table_writing import add_counts, sum_counts
 
 TASKS = 400
 BYTES_A_TASK = 20_000  # that the driver holds

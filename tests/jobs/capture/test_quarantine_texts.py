@@ -26,7 +26,7 @@ from trailgate.definitions.defgen import read_sourcedefs, write_sourcedefs
 from trailgate.definitions.defgen_layout import complete_table
 from trailgate.errors import TrailgateError
 from trailgate.model.tables import Column, Definitions, Table
-from trailgate.storage.files.quarantine import parse_message_line
+from trailgate.storage.files.json_lines import parse_message_line
 
 TEXTS: Final = Path(__file__).parent / "quarantine_texts.txt"
 HEAD: Final = "==== "

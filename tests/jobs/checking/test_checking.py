@@ -264,7 +264,7 @@ def test_chunks_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     paths[1].write_bytes(paths[1].read_bytes()[:-5])
     expected = check_trail(str(tmp_path / "ot"))
     # A chunk must hold the longest record of these.
-    monkeypatch.setattr("trailgate.jobs.trail_check.CHUNK", 400)
+    monkeypatch.setattr("trailgate.jobs.check_steps.CHUNK", 400)
 
     report = check_trail(str(tmp_path / "ot"))
 
@@ -282,7 +282,7 @@ def test_damage_in_a_transaction_that_is_continued_is_found_in_chunks_of_any_siz
         path.write_bytes(good[:at] + bytes((good[at] ^ 4,)) + good[at + 1 :])
         whole = check_trail(str(tmp_path / "ot")).whole
         with monkeypatch.context() as patch:
-            patch.setattr("trailgate.jobs.trail_check.CHUNK", 300)
+            patch.setattr("trailgate.jobs.check_steps.CHUNK", 300)
 
             assert check_trail(str(tmp_path / "ot")).whole == whole, at
 
@@ -290,7 +290,7 @@ def test_damage_in_a_transaction_that_is_continued_is_found_in_chunks_of_any_siz
 def test_an_operation_may_be_longer_than_several_chunks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("trailgate.jobs.trail_check.CHUNK", 3_000)
+    monkeypatch.setattr("trailgate.jobs.check_steps.CHUNK", 3_000)
     place = Place(tmp_path)
     (tmp_path / "orders.def").write_text(DEFINITIONS.replace("60", "40000"))
     place.capture = load_capture(tmp_path / "p.properties")

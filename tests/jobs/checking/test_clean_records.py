@@ -15,15 +15,9 @@ from flipped_trails import FORMATS, clean_trails, flipped_trails
 from laws import examples
 from sample_trail import DEFINITIONS
 from trailgate.definitions.defgen import write_sourcedefs
-from trailgate.jobs import trail_check
-from trailgate.jobs.trail_check import (
-    CheckReport,
-    CountedChunk,
-    check_files,
-    check_steps,
-    check_trail,
-    files_to_check,
-)
+from trailgate.jobs import check_steps as steps_of_checks
+from trailgate.jobs.check_steps import CountedChunk, check_steps
+from trailgate.jobs.trail_check import CheckReport, check_files, check_trail, files_to_check
 from trailgate.model.tables import Column, Definitions, Table
 from trailgate.storage.files.trail_files import find_stored_trail
 from trailgate.trail.findings import FindingCollector
@@ -77,7 +71,9 @@ def test_a_changed_byte_is_reported_as_by_an_inspection(
     path.write_bytes(good[:at] + bytes((good[at] ^ flip,)) + good[at + 1 :])
     try:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(trail_check, "CHUNK", data.draw(st.sampled_from([500, 1000, 1 << 20])))
+            patch.setattr(
+                steps_of_checks, "CHUNK", data.draw(st.sampled_from([500, 1000, 1 << 20]))
+            )
             assert check_trail(str(path)) == inspected(str(path))
     finally:
         path.write_bytes(good)
@@ -88,7 +84,7 @@ def test_records_of_every_level_are_counted(
     trails: dict[str, tuple[Path, bytes]], monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     """The metadata at the beginning are in a portion of their own."""
-    monkeypatch.setattr(trail_check, "CHUNK", 1000)
+    monkeypatch.setattr(steps_of_checks, "CHUNK", 1000)
     path, _ = trails[f"clean, {name}"]
     assert counted_records(path) > 10
     assert check_trail(str(path)) == inspected(str(path))
@@ -131,7 +127,7 @@ def test_records_are_reported_as_by_an_inspection(
     path = write(tmp_path, records)
     assert check_trail(str(path)) == inspected(str(path))
 
-    monkeypatch.setattr(trail_check, "CHUNK", 400)
+    monkeypatch.setattr(steps_of_checks, "CHUNK", 400)
     assert check_trail(str(path)) == inspected(str(path))
 
 
@@ -162,7 +158,7 @@ def test_any_records_in_portions_of_any_size_are_reported_as_by_an_inspection(
 ) -> None:
     path = write(tmp_path, [one for number, part in enumerate(parts, 10) for one in part(number)])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(trail_check, "CHUNK", size)
+        patch.setattr(steps_of_checks, "CHUNK", size)
         assert check_trail(str(path)) == inspected(str(path))
 
 
@@ -190,7 +186,7 @@ def test_records_of_a_table_in_the_metadata_are_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A table index may get another table in the middle of a file."""
-    monkeypatch.setattr(trail_check, "CHUNK", 400)
+    monkeypatch.setattr(steps_of_checks, "CHUNK", 400)
     one = [replace(change(n, 3), name=None, table_index=1, partition=0x0C) for n in range(20)]
     path = write(tmp_path, [metadata(1), *one, metadata(1), *one])
 

@@ -9,7 +9,7 @@ import pytest
 
 from counted_calls import counted
 from trail.building import BIG, INSERT, cell, record, table_record, text
-from trailgate.jobs import trail_check
+from trailgate.jobs import check_steps
 from trailgate.jobs.trail_check import check_trail
 from trailgate.model.tables import Column, Table
 from trailgate.trail.records.record import TrailRecord
@@ -62,7 +62,7 @@ def test_tables_defined_between_bad_transactions_are_known(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whichever tables are bad, a check gives the findings that a look at each record alone gives."""
-    monkeypatch.setattr(trail_check, "SOUGHT", 100)
+    monkeypatch.setattr(check_steps, "SOUGHT", 100)
     for bits in range(1, 64, 4):
         bad = {number + 1 for number in range(6) if bits >> number & 1}
         offsets = _write(tmp_path / "ot000000000", 6, bad)

@@ -22,7 +22,7 @@ from trailgate.model.changes import ChangeBatch
 from trailgate.model.tables import Definitions
 from trailgate.model.transactions import mask_begins
 from trailgate.storage.live.appender import TrailAppender
-from trailgate.storage.live.checkpoint import is_live
+from trailgate.storage.live.checkpoint import has_checkpoint
 from trailgate.storage.live.growing_file import Disk
 from trailgate.storage.live.live_trail import AppendOptions
 from trailgate.storage.reading.trails import read_trail
@@ -237,8 +237,8 @@ def test_a_trail_of_files_is_not_a_live_one(place: Place) -> None:
     place.write(*bodies([["W"]]))
     place.run("ot")
 
-    assert is_live(str(place.folder / "live"))
-    assert not is_live(str(place.folder / "ot"))
+    assert has_checkpoint(str(place.folder / "live"))
+    assert not has_checkpoint(str(place.folder / "ot"))
 
 
 def test_a_run_that_is_killed_at_any_step_is_finished_by_the_next(

@@ -15,7 +15,7 @@ from trailgate.cli.commands.demo import unpack
 from trailgate.cli.main import run
 from trailgate.errors import DecodeError, StorageError
 from trailgate.jobs.redacting import redact_trail
-from trailgate.storage.files.listing import find_single_file
+from trailgate.storage.files.trail_files import find_single_file
 from trailgate.storage.reading.trail_file import TrailFileReader
 from trailgate.trail.annotation.elements import DamagedSpan, ExplainedBytes, ExplainedToken, Part
 from trailgate.trail.annotation.redaction import Redactor

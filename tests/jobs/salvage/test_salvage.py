@@ -26,7 +26,7 @@ from trailgate.arrays import octets
 from trailgate.errors import OptionError, StorageError, TrailgateError
 from trailgate.jobs.salvage import salvage
 from trailgate.jobs.trail_check import check_trail
-from trailgate.storage.files.listing import find_single_file
+from trailgate.storage.files.trail_files import find_single_file
 from trailgate.storage.reading.trail_file import TrailFileReader
 from trailgate.storage.reading.trails import read_trail
 from trailgate.trail.format.tokens import ByteOrder
@@ -237,7 +237,7 @@ def test_the_salvage_of_any_damaged_trail_checks_clean(
     paths[number].write_bytes(damaged(paths[number].read_bytes(), how))
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("trailgate.jobs.trail_check.CHUNK", chunk)
+        patch.setattr("trailgate.jobs.check_steps.CHUNK", chunk)
         salvage(str(folder / "ot"), str(folder / "new"))
 
     report = check_trail(str(folder / "new"))

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from trailgate.storage.files.addresses import address_exists, read_file
+from trailgate.storage.files.addresses import address_exists
+from trailgate.storage.files.text_files import read_file
 
 
 def test_a_path_with_a_colon_is_one_on_this_machine(

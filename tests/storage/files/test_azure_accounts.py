@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from trailgate.errors import OptionError, mask_logins
-from trailgate.storage.files.store_addresses import BLOB, AzurePath, parse_azure_address
+from trailgate.storage.files.cloud_addresses import BLOB, AzurePath, parse_azure_address
 from trailgate.storage.stores.writable_stores import writable_store
 
 VARIABLES = ("CONNECTION_STRING", "ACCOUNT", "KEY", "SAS_TOKEN")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from trailgate.errors import OptionError
-from trailgate.storage.files.store_addresses import (
+from trailgate.storage.files.cloud_addresses import (
     EMULATOR,
     SERVER,
     google_files,

@@ -6,7 +6,7 @@ import pytest
 
 from trailgate.errors import OptionError
 from trailgate.storage.files.addresses import locate
-from trailgate.storage.files.hadoop import parse_hdfs_address
+from trailgate.storage.files.hdfs_client import parse_hdfs_address
 
 
 def test_addresses_name_a_cluster_and_a_path() -> None:

@@ -13,8 +13,8 @@ from raw_trail import write_files
 from trail.building import cell, record, text
 from trailgate.cli.main import run
 from trailgate.errors import OptionError, StorageError
-from trailgate.storage.files.addresses import LOCAL, list_matching, list_names
-from trailgate.storage.files.file_search import find_files
+from trailgate.storage.files.addresses import LOCAL
+from trailgate.storage.files.file_search import find_files, list_matching, list_names
 from trailgate.storage.files.trail_files import find_trail, find_trails
 from trailgate.storage.reading.trails import read_trail
 

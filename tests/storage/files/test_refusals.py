@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trailgate.storage.files.hadoop import refused_error
+from trailgate.storage.files.hdfs_client import to_refused_error
 
 NO_DATANODE: Final = (
     "File /a/x could only be written to 0 of the 1 minReplication nodes. "
@@ -42,7 +42,7 @@ TRACE: Final = r"\n\tat org.apache.hadoop.A.b(A.java:1)\n\tat c.D.e(D.java:2)"
     ],
 )
 def test_errors_are_one_line_with_what_to_try(printed: str, problem: str, hint: str) -> None:
-    found = refused_error(RuntimeError(printed))
+    found = to_refused_error(RuntimeError(printed))
 
     assert found.problem == problem
     assert hint in found.hint
@@ -53,4 +53,4 @@ def test_errors_are_one_line_with_what_to_try(printed: str, problem: str, hint: 
 
 @given(st.text())
 def test_any_text_of_an_error_is_one_line(text: str) -> None:
-    assert len(str(refused_error(OSError(text))).splitlines()) == 1
+    assert len(str(to_refused_error(OSError(text))).splitlines()) == 1

@@ -22,11 +22,11 @@ from trailgate.errors import (
     StorageError,
     TransactionError,
 )
-from trailgate.jobs.capture.plan import CaptureOptions
+from trailgate.jobs.capture.job import CaptureOptions
 from trailgate.model.operations_table import to_operations
 from trailgate.model.tables import Column, Definitions
 from trailgate.storage.files import durable
-from trailgate.storage.files.listing import TrailFile
+from trailgate.storage.files.trail_files import TrailFile
 from trailgate.storage.live import recovery
 from trailgate.storage.live.appender import TrailAppender
 from trailgate.storage.live.checkpoint import TransactionMark, read_checkpoint
@@ -34,7 +34,8 @@ from trailgate.storage.live.growing_file import Disk, GrowingFile
 from trailgate.storage.live.live_trail import AppendOptions, Recovery
 from trailgate.storage.reading.trail_file import TrailFileReader
 from trailgate.storage.reading.trails import read_trail
-from trailgate.storage.writing.target import check_trail, local_trail
+from trailgate.storage.writing.target import check_appendable
+from trailgate.storage.writing.trail_location import local_trail
 from trailgate.trail.format.file_header import FileHeader
 from trailgate.trail.format.record_types import IO_RESTART_ABEND, IO_RESTART_OK
 from trailgate.trail.records.record import decode_record
@@ -331,7 +332,7 @@ def test_a_live_trail_is_not_captured_into(prefix: Path) -> None:
     TrailAppender(prefix, DEFINITIONS).close()
 
     with pytest.raises(StorageError, match="has no manifest"):
-        check_trail(local_trail(str(prefix)), None, CaptureOptions())
+        check_appendable(local_trail(str(prefix)), None, CaptureOptions())
 
 
 @pytest.mark.parametrize("mode", list(Recovery))

@@ -20,17 +20,16 @@ from trailgate.cli.main import main, run
 from trailgate.errors import DefinitionError, TrailgateError, TruncatedError
 from trailgate.jobs.trail_check import check_trail
 from trailgate.model.positions import long_position
-from trailgate.storage.files.listing import TrailFile
-from trailgate.storage.files.trail_files import find_trail
+from trailgate.storage.files.trail_files import TrailFile, find_trail
 from trailgate.storage.reading.splits import NoticeLog
-from trailgate.storage.reading.trail_definitions import TrailDefinitions
-from trailgate.storage.reading.trail_file import (
-    TrailFileReader,
+from trailgate.storage.reading.trail_definitions import (
+    TrailDefinitions,
+    find_first_ddl,
     find_table,
-    first_ddl,
-    latest_tables,
     list_defined_tables,
+    list_latest_tables,
 )
+from trailgate.storage.reading.trail_file import TrailFileReader
 from trailgate.storage.reading.trails import read_trail
 from trailgate.trail.format.file_header import FileHeader, TrailInfo, decode_header, encode_header
 from trailgate.trail.records.record import encode_record
@@ -174,7 +173,7 @@ def test_a_last_file_with_an_unfinished_header_defines_no_tables_yet(
     last.write_bytes(header[:cut])
     trail = find_trail(prefix)
 
-    assert latest_tables(trail, lambda _: False, 1 << 20) == ({NOTES.name}, True)
+    assert list_latest_tables(trail, lambda _: False, 1 << 20) == ({NOTES.name}, True)
     assert list_defined_tables(trail) == [NOTES.name]
     assert find_table(trail, NOTES.name).columns == NOTES.columns
     with pytest.raises(DefinitionError):
@@ -182,7 +181,7 @@ def test_a_last_file_with_an_unfinished_header_defines_no_tables_yet(
     found = TrailDefinitions(trail).before(NOTES.name, NEXT)
     assert found is not None
     assert found.columns == NOTES.columns
-    assert first_ddl(trail, trail.begin, trail.end) is None
+    assert find_first_ddl(trail, trail.begin, trail.end) is None
 
 
 @pytest.mark.parametrize("cut", CUTS)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from trailgate.errors import StorageError
 from trailgate.storage.files.addresses import name_of
-from trailgate.storage.files.file_search import ListedFile, find_growing
+from trailgate.storage.files.file_search import ListedFile, find_growing_folder
 from trailgate.storage.reading.message_stream import BEGIN, BatchLimit, MessageOffset, MessageStream
 
 
@@ -120,11 +120,11 @@ def test_a_batch_whose_files_are_others_now_is_not_given_again(change: str) -> N
 
 
 def test_a_folder_that_is_not_there_yet_has_no_files(tmp_path: Path) -> None:
-    assert find_growing(tmp_path / "in") == ()
+    assert find_growing_folder(tmp_path / "in") == ()
     (tmp_path / "in").mkdir()
-    assert find_growing(tmp_path / "in") == ()
+    assert find_growing_folder(tmp_path / "in") == ()
     (tmp_path / "in" / ".hidden").write_text("x")
     (tmp_path / "in" / "one").write_text("x")
-    assert [name_of(file.path) for file in find_growing(tmp_path / "in")] == ["one"]
+    assert [name_of(file.path) for file in find_growing_folder(tmp_path / "in")] == ["one"]
     with pytest.raises(StorageError, match="needs a folder"):
-        find_growing(tmp_path / "in" / "one")
+        find_growing_folder(tmp_path / "in" / "one")

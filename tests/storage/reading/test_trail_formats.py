@@ -14,17 +14,12 @@ from trailgate.definitions.defgen import write_sourcedefs
 from trailgate.errors import EncodeError, StorageError
 from trailgate.model.operations_table import to_operations
 from trailgate.model.tables import Column, Definitions, Table
-from trailgate.storage.files.listing import TrailFile
-from trailgate.storage.files.trail_files import find_trail
+from trailgate.storage.files.trail_files import TrailFile, find_trail
 from trailgate.storage.reading.splits import plan_splits
 from trailgate.storage.reading.trail_file import TrailFileReader
 from trailgate.storage.reading.trails import read_split, read_trail
-from trailgate.storage.writing.table_writing import (
-    TableOptions,
-    prepare_writing,
-    publish_parts,
-    write_part,
-)
+from trailgate.storage.writing.table_writing import publish_parts, write_part
+from trailgate.storage.writing.target import TableOptions, prepare_writing
 from trailgate.trail.format.tokens import ByteOrder
 from trailgate.trail.writing.trail_format import TrailFormat, UpdateFormat
 

@@ -15,7 +15,7 @@ from trailgate.errors import DefinitionError, OptionError, TrailgateError
 from trailgate.model.tables import Column, DatabaseLines, Definitions, Table
 from trailgate.storage.files.trail_files import find_trail
 from trailgate.storage.reading import splits as trail_splits
-from trailgate.storage.reading import trail_file as trail_tables
+from trailgate.storage.reading import trail_definitions as trail_tables
 from trailgate.storage.reading.splits import plan_splits
 from trailgate.storage.reading.trail_file import TrailFileReader
 from trailgate.storage.reading.trails import read_split, read_trail

@@ -18,7 +18,8 @@ from laws import examples
 from store_servers.bucket import SENDERS, Bucket
 from stored_place import short_parts
 from trailgate.errors import StorageError, WriteError
-from trailgate.storage.files.addresses import locate, read_file
+from trailgate.storage.files.addresses import locate
+from trailgate.storage.files.text_files import read_file
 from trailgate.storage.stores import azure, s3
 from trailgate.storage.stores.object_store import PART, ObjectRange, check_conditions
 from trailgate.storage.stores.s3 import MIN_PART

@@ -9,7 +9,7 @@ import pytest
 
 from store_servers.bucket import Bucket
 from trailgate.storage.publish.store_folder import OF_SPARK, scratch_folder
-from trailgate.storage.writing.target import location_of
+from trailgate.storage.writing.trail_location import location_of
 
 
 def test_a_worker_of_spark_stages_in_a_folder_of_sparks(

@@ -16,8 +16,8 @@ import typer
 from trailgate.apply.jobs.options import OPTIONS, ApplyOptions
 from trailgate.errors import OptionError, count_noun, mask_logins
 from trailgate.options import COUNT, TEXT, Flag
+from trailgate.terminal.flags import AsJson, DefinitionsFile, Threads, takes
 from trailgate.terminal.layout import print_rows
-from trailgate.terminal.options import AsJson, DefinitionsFile, Threads, takes
 from trailgate.terminal.output import NOT_ALL, progress_bar, report_finished, say
 
 if TYPE_CHECKING:
@@ -171,7 +171,7 @@ def apply(arguments: ApplyArguments, trail: str) -> None:
         report_to_json,
     )
     from trailgate.jobs.retries import LOG
-    from trailgate.terminal.live_view import log_to_stderr
+    from trailgate.terminal.output import log_to_stderr
 
     log_to_stderr(LOG)
     done = ApplyReport()

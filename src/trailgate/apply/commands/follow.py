@@ -28,13 +28,8 @@ from trailgate.jobs.retries import LOG, LOOK, Retries
 from trailgate.model.positions import short_position
 from trailgate.storage.reading.trail_rest import RestTimer
 from trailgate.terminal.durations import format_age, format_duration
-from trailgate.terminal.live_view import (
-    LiveView,
-    catch_stop_signals,
-    draw_view,
-    is_terminal,
-    log_to_stderr,
-)
+from trailgate.terminal.live_view import LiveView, catch_stop_signals, draw_view, is_terminal
+from trailgate.terminal.output import log_to_stderr
 
 PAUSE: Final = 1.0  # seconds between checks of a trail that does not grow
 REST_LOOK: Final = 10.0  # seconds between checks of the unapplied bytes at the trail's end

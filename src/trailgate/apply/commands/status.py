@@ -23,8 +23,7 @@ from trailgate.storage.files.trail_files import find_trail
 from trailgate.storage.reading.trail_rest import count_bytes_after
 from trailgate.terminal.durations import format_age
 from trailgate.terminal.layout import print_rows
-from trailgate.terminal.live_view import log_to_stderr
-from trailgate.terminal.output import report_finished, say
+from trailgate.terminal.output import log_to_stderr, report_finished, say
 
 TIME: Final = "%Y-%m-%d %H:%M:%S"
 

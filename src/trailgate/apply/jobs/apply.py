@@ -45,9 +45,14 @@ from trailgate.storage.reading.message_stream import BatchLimit
 from trailgate.storage.reading.splits import NoticeLog, TrailSplit
 from trailgate.storage.reading.stored_position import APPLIED, StoredPosition, record_digest
 from trailgate.storage.reading.threads import run_in_order, thread_count
-from trailgate.storage.reading.trail_definitions import TrailDefinitions
-from trailgate.storage.reading.trail_file import first_ddl, latest_tables, list_defined_tables
-from trailgate.storage.reading.trail_rest import TrailRest, count_bytes_after, first_file_notices
+from trailgate.storage.reading.trail_definitions import (
+    TrailDefinitions,
+    find_first_ddl,
+    list_defined_tables,
+    list_latest_tables,
+)
+from trailgate.storage.reading.trail_file_checks import first_file_notices
+from trailgate.storage.reading.trail_rest import TrailRest, count_bytes_after
 from trailgate.storage.reading.trail_stream import EARLIEST, TrailStream
 from trailgate.storage.reading.trails import check_csn_limits, csn_limit_notices
 
@@ -271,7 +276,7 @@ class ApplyRun:
         def enough(names: set[str]) -> bool:
             return not self.mapped.unmatched_patterns(names | applied)
 
-        names, are_all = latest_tables(trail, enough, SEARCHED_BYTES)
+        names, are_all = list_latest_tables(trail, enough, SEARCHED_BYTES)
         missed = self.mapped.unmatched_patterns(names | applied)
         # Trails of old format levels define no tables. Their tables are known only when operations
         # are read.
@@ -296,7 +301,7 @@ class ApplyRun:
         trail = self._find()
         if self.mapped.mapping is not None:
             return set()
-        return latest_tables(trail, lambda _: False, SEARCHED_BYTES)[0]
+        return list_latest_tables(trail, lambda _: False, SEARCHED_BYTES)[0]
 
     def _is_absent(self, pattern: str) -> bool:
         """Return whether no table of the trail matches a pattern."""
@@ -469,7 +474,7 @@ class ApplyRun:
         end = splits[-1].end
         if until := self._tables.until:
             end = min(end, TrailPosition(*parse_position(until)).just_after)
-        record = first_ddl(trail, start, end)
+        record = find_first_ddl(trail, start, end)
         if record is not None:
             position, statement = record
             at = short_position(long_position(*position))

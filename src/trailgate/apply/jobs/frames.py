@@ -40,8 +40,7 @@ from trailgate.model.table_names import TablePatterns, describe_no_match
 from trailgate.model.transactions import mask_begins, mask_ends
 from trailgate.storage.files.trail_files import NO_DEFINITIONS, TrailFiles
 from trailgate.storage.reading.options import check_csn
-from trailgate.storage.reading.trail_definitions import TrailDefinitions
-from trailgate.storage.reading.trail_file import latest_tables
+from trailgate.storage.reading.trail_definitions import TrailDefinitions, list_latest_tables
 from trailgate.storage.reading.trails import check_csn_limits, csn_limit_notices
 
 SEARCHED: Final = 64 << 20  # bytes of a trail in which tables are searched
@@ -88,7 +87,7 @@ class FrameApplier:
             notices += csn_limit_notices(tables, self.options.csn_limits)
         known = {table.name for table in tables.definitions}
         if tables.files:
-            known, _ = latest_tables(
+            known, _ = list_latest_tables(
                 tables,
                 lambda found: not (types.chosen or mapped.unmatched_patterns(found)),
                 SEARCHED,

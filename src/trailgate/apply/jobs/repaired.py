@@ -40,7 +40,8 @@ from trailgate.model.positions import format_positions, parse_position
 from trailgate.model.tables import Definitions
 from trailgate.model.transactions import transaction_indicators
 from trailgate.options import check_arguments, list_names
-from trailgate.storage.files.addresses import Address, read_file
+from trailgate.storage.files.addresses import Address
+from trailgate.storage.files.text_files import read_file
 from trailgate.storage.files.trail_files import TrailFiles, find_trail
 from trailgate.storage.reading.trail_definitions import TrailDefinitions
 

@@ -21,14 +21,15 @@ from trailgate.apply.targets.target import is_target_address
 from trailgate.errors import OptionError, Where
 from trailgate.expressions.environment_items import items_of
 from trailgate.expressions.unsupported_parameters import ParameterRemark
-from trailgate.jobs.parameter_files import (
+from trailgate.jobs.included_files import (
     add_machine_items,
     find_parameter_file,
     include_reader,
-    not_utf8,
+    not_utf8_error,
 )
 from trailgate.model.table_names import TablePatterns
-from trailgate.storage.files.addresses import Address, absolute, read_text_file
+from trailgate.storage.files.addresses import Address, absolute
+from trailgate.storage.files.text_files import read_text_file
 from trailgate.trail.reading.images import ReadSelection
 
 DATE_TIME: Final = "%Y-%m-%d %H:%M:%S"
@@ -146,7 +147,7 @@ def resolve_apply_options(options: ApplyOptions) -> ResolvedApplyOptions:
     try:
         text = read_text_file(path, "parameter file").decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise not_utf8(error, path) from None
+        raise not_utf8_error(error, path) from None
     parameters = parse_replicat(
         text, path, read=include_reader(path), ignore_unsupported=options.ignore_unsupported
     )

@@ -29,8 +29,8 @@ from trailgate.options import FLAG, PATH, TEXT, Option, Options
 from trailgate.spark.errors import with_brief_errors
 from trailgate.spark.options import BASE, refuse_misplaced
 from trailgate.spark.sources import SparkFormat
-from trailgate.storage.files.addresses import absolute, make_value_absolute
-from trailgate.storage.files.listing import read_definitions
+from trailgate.storage.files.addresses import absolute, make_addresses_absolute
+from trailgate.storage.files.text_files import read_definitions_file
 from trailgate.storage.files.trail_files import TrailFiles, find_trail
 from trailgate.storage.reading.trail_definitions import TrailDefinitions
 from trailgate.storage.writing.table_writing import check_columns, to_changes
@@ -165,11 +165,11 @@ def plan_frame_apply(
         problem = "one of the options trail and definitions is required"
         raise OptionError(problem, hint="Name the trail that the operations were read from")
     for name in ("discards", "params"):
-        values[name] = make_value_absolute(values[name], base)
+        values[name] = make_addresses_absolute(values[name], base)
     options = ApplyOptions(**values)
     source = absolute(trail or definitions, base)
     if trail is None:
-        tables = TrailFiles(source, (), read_definitions(source))
+        tables = TrailFiles(source, (), read_definitions_file(source))
     else:
         given_file = None if definitions is None else absolute(definitions, base)
         tables = find_trail(source, given_file)

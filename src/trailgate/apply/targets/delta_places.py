@@ -58,7 +58,7 @@ def find_delta_place(address: str) -> DeltaPlace:
 
 
 def _s3_place(address: str) -> DeltaPlace:
-    from trailgate.storage.files.store_addresses import ENDPOINTS, parse_s3_address  # noqa: PLC0415  only for stores
+    from trailgate.storage.files.cloud_addresses import ENDPOINTS, parse_s3_address  # noqa: PLC0415  only for stores
 
     settings, key = parse_s3_address(address)
     # Botocore reads files to find a login, and renews temporary keys itself.
@@ -107,7 +107,7 @@ def _login_options(credentials: Any, region: str | None) -> Options:
 
 
 def _azure_place(address: str) -> DeltaPlace:
-    from trailgate.storage.files.store_addresses import BLOB, CLIENT, parse_azure_address  # noqa: PLC0415  only for stores
+    from trailgate.storage.files.cloud_addresses import BLOB, CLIENT, parse_azure_address  # noqa: PLC0415  only for stores
 
     path = parse_azure_address(address)
     account = path.account
@@ -128,7 +128,7 @@ def _azure_place(address: str) -> DeltaPlace:
 
 
 def _google_place(address: str) -> DeltaPlace:
-    from trailgate.storage.files.store_addresses import parse_google_address  # noqa: PLC0415  only for stores
+    from trailgate.storage.files.cloud_addresses import parse_google_address  # noqa: PLC0415  only for stores
 
     path = parse_google_address(address)
     if path.anonymous or "?" in address:

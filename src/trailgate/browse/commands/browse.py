@@ -12,7 +12,7 @@ import typer
 
 from trailgate.errors import MissingDependencyError, OptionError
 from trailgate.options import Flag
-from trailgate.terminal.options import DefinitionsFile, takes
+from trailgate.terminal.flags import DefinitionsFile, takes
 
 AFTER: float = 0.5  # seconds after which the browser is opened; the server is ready by then
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from trailgate.errors import MissingDependencyError, StorageError, Where, count_noun
 from trailgate.options import Flag
-from trailgate.terminal.options import DefinitionsFile, TrailPath, takes
+from trailgate.terminal.flags import DefinitionsFile, TrailPath, takes
 from trailgate.terminal.output import report_finished, say
 
 

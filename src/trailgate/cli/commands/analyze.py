@@ -12,18 +12,18 @@ import typer
 from trailgate.errors import OptionError, Where, mask_logins
 from trailgate.options import Flag
 from trailgate.terminal import output
-from trailgate.terminal.options import (
+from trailgate.terminal.flags import (
     FromPosition,
     JsonLines,
     Records,
     ToPosition,
-    position_in,
+    complete_position,
     takes,
 )
 from trailgate.terminal.output import show_in_pager
 
 if TYPE_CHECKING:
-    from trailgate.storage.files.listing import TrailFile
+    from trailgate.storage.files.trail_files import TrailFile
     from trailgate.trail.annotation.elements import DamagedSpan, ExplainedToken
 
 
@@ -44,14 +44,14 @@ def command(
     from trailgate.model.positions import parse_position
     from trailgate.storage.files.trail_files import find_files_at
     from trailgate.storage.reading.trail_file import TrailFileReader
-    from trailgate.storage.reading.trail_rest import describe_wrong_size
+    from trailgate.storage.reading.trail_file_checks import describe_wrong_size
     from trailgate.trail.annotation.elements import DamagedSpan, find_problems
     from trailgate.trail.annotation.walk import explain_trail
     from trailgate.trail.format.tokens import FILE_HEADER, RECORD
 
     files = find_files_at(path)
     begin, end = (
-        None if text is None else parse_position(position_in(files, text) or "")
+        None if text is None else parse_position(complete_position(files, text) or "")
         for text in (from_position, to_position)
     )
     wrong_sizes: list[str] = []

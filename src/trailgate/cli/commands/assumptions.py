@@ -10,7 +10,7 @@ from typing import Annotated, Final, NamedTuple
 
 from trailgate.errors import OptionError
 from trailgate.terminal import output
-from trailgate.terminal.options import JsonLines, takes
+from trailgate.terminal.flags import JsonLines, takes
 
 _HEAD: Final = """\
 # What we assume

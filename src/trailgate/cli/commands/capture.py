@@ -16,7 +16,7 @@ from trailgate.errors import OptionError
 from trailgate.jobs.capture.options import CaptureArguments
 from trailgate.live.brokers.address import BrokerAddress
 from trailgate.live.jobs.source import USED, broker_address
-from trailgate.terminal.options import flag_of, takes
+from trailgate.terminal.flags import flag_of, takes
 from trailgate.terminal.output import progress_bar, quiet_pipe, report_finished
 from trailgate.terminal.standard_input import buffer_input, is_stream
 
@@ -113,14 +113,14 @@ def _capture(loaded: LoadedCapture, arguments: CaptureArguments) -> None:
     If the trail belongs to a live capture, the messages are added to it as repaired ones.
     """
     from trailgate.jobs.capture.job import capture_loaded
-    from trailgate.storage.live.checkpoint import is_live
-    from trailgate.storage.writing.target import location_of
+    from trailgate.storage.live.checkpoint import has_checkpoint
+    from trailgate.storage.writing.trail_location import location_of
 
     if name := _given(arguments, OF_BROKERS):
         raise OptionError(f"{name} applies only to brokers", hint=FROM_BROKER)
     assert arguments.target is not None
     location = location_of(arguments.target)
-    if is_live(location.prefix):
+    if has_checkpoint(location.prefix):
         _repair(loaded, arguments, location.prefix)
         return
     # A dry run lists all bad messages instead of stopping at the first.
@@ -186,7 +186,7 @@ def _receive(loaded: LoadedCapture, arguments: CaptureArguments, address: Broker
     from trailgate.live.jobs.run import ReceiveOptions, open_live
     from trailgate.messages.metadata import REMEMBERED
     from trailgate.storage.live.live_trail import AppendOptions
-    from trailgate.storage.writing.target import writable_prefix
+    from trailgate.storage.writing.trail_location import writable_prefix
 
     if arguments.follow and arguments.until_empty:
         raise OptionError("--follow and --until-empty exclude each other")
@@ -248,7 +248,7 @@ def _given(arguments: CaptureArguments, names: tuple[str, ...]) -> str | None:
 
 
 def with_rules(loaded: LoadedCapture, arguments: CaptureArguments) -> LoadedCapture:
-    """Add switches of the command line, such as ``--no-compress-updates``, to the capture's rules.
+    """Add switches of ``trailgate capture``, such as ``--no-compress-updates``, to the capture's rules.
 
     A switch that is set takes precedence over the parameter file.
     """

@@ -12,8 +12,8 @@ import typer
 
 from trailgate.errors import count_noun
 from trailgate.options import Flag
+from trailgate.terminal.flags import AsJson, DefinitionsFile, TrailPath, takes
 from trailgate.terminal.layout import print_rows
-from trailgate.terminal.options import AsJson, DefinitionsFile, TrailPath, takes
 from trailgate.terminal.output import printable, quiet_pipe, say
 from trailgate.trail.findings import KINDS, OPEN, Finding, Severity
 

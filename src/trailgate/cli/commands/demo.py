@@ -16,7 +16,7 @@ from trailgate.cli.capture_output import print_notes, print_summary
 from trailgate.errors import OptionError, install_command
 from trailgate.options import Flag
 from trailgate.sql.command import command as sql
-from trailgate.terminal.options import takes
+from trailgate.terminal.flags import takes
 from trailgate.terminal.output import progress_bar, say
 
 PROPERTIES = "dirprm/shop.properties"
@@ -70,14 +70,14 @@ def _is_installed(package: str) -> bool:
 
 
 def _capture_and_show() -> None:
-    from trailgate.cli import trail_output
+    from trailgate.cli import show_rows
     from trailgate.storage.reading.trails import read_trail
-    from trailgate.terminal.rows import print_table
+    from trailgate.terminal.batches import print_table
 
     _step(f"{CAPTURE.format(MESSAGES)} --to {TRAIL}")
     _capture(MESSAGES, TRAIL, None)
     _step(f"trailgate show {TRAIL} --limit {ROWS}")
-    print_table(read_trail(TRAIL), ROWS, trail_output.OPERATIONS)
+    print_table(read_trail(TRAIL), ROWS, show_rows.OPERATIONS)
 
 
 def _apply_twice(trail: str, target: str, session: Any = None, master: str = "") -> None:
@@ -121,7 +121,7 @@ def _capture(source: str, target: str, session: Any) -> None:
     from trailgate.jobs.capture.job import capture_loaded
     from trailgate.jobs.capture.loading import load_with_notes
     from trailgate.jobs.capture.options import CaptureArguments
-    from trailgate.storage.writing.target import location_of
+    from trailgate.storage.writing.trail_location import location_of
 
     given = CaptureArguments(update_befores=True)
     loaded = capturing.with_rules(load_with_notes(PROPERTIES), given)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from trailgate.errors import OptionError, StorageError, TrailgateError, Where, count_noun
-from trailgate.terminal.options import JsonLines, Properties, takes
+from trailgate.terminal.flags import JsonLines, Properties, takes
 from trailgate.terminal.output import printable, quiet_pipe, say
 from trailgate.terminal.standard_input import STANDARD, standard_input
 
@@ -65,7 +65,7 @@ def _read(path: str) -> bytes:
 
 
 def _as_json(explanation: Explanation, parsed: Parsed) -> dict[str, object]:
-    from trailgate.terminal.rows import row_dictionaries
+    from trailgate.terminal.plain_values import row_dictionaries
 
     return {
         **asdict(explanation),
@@ -75,7 +75,7 @@ def _as_json(explanation: Explanation, parsed: Parsed) -> dict[str, object]:
 
 
 def _print(explanation: Explanation, parsed: Parsed) -> None:
-    from trailgate.terminal.rows import row_dictionaries
+    from trailgate.terminal.plain_values import row_dictionaries
 
     for match in explanation.matches:
         for line, style in _lines(match, ""):

@@ -10,7 +10,7 @@ from trailgate.errors import OptionError, Where
 from trailgate.options import Flag
 from trailgate.storage.files.durable import convert_write_errors, replace_whole_file
 from trailgate.terminal import output
-from trailgate.terminal.options import Properties, takes
+from trailgate.terminal.flags import Properties, takes
 
 if TYPE_CHECKING:
     from trailgate.model.tables import Definitions

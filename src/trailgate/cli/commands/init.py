@@ -14,7 +14,7 @@ from trailgate.errors import OptionError, Where
 from trailgate.jobs.capture.options import MessagePer
 from trailgate.options import Flag
 from trailgate.storage.files.durable import convert_write_errors, replace_whole_file
-from trailgate.terminal.options import takes
+from trailgate.terminal.flags import takes
 from trailgate.terminal.output import quiet_pipe, report_finished, say
 from trailgate.terminal.standard_input import buffer_input, is_stream
 

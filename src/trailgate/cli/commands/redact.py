@@ -8,7 +8,7 @@ from typing import Annotated
 
 from trailgate.errors import count_noun, mask_logins
 from trailgate.options import Flag
-from trailgate.terminal.options import AsJson, DefinitionsFile, TrailPath, named_fields, takes
+from trailgate.terminal.flags import AsJson, DefinitionsFile, TrailPath, named_fields, takes
 from trailgate.terminal.output import report_finished, say
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 from trailgate.errors import DefinitionError, OptionError
 from trailgate.model.table_names import TablePatterns
 from trailgate.options import Flag
-from trailgate.terminal.options import (
+from trailgate.terminal.flags import (
     After,
     DefinitionsFile,
     FromPosition,
@@ -24,7 +24,7 @@ from trailgate.terminal.options import (
     ToPosition,
     TrailPath,
     Wide,
-    position_in,
+    complete_position,
     takes,
 )
 
@@ -98,14 +98,16 @@ class ShowArguments:
 @partial(takes, panels=PANELS)
 def command(path: TrailPath, arguments: ShowArguments) -> None:
     """Show the operations or the records of a trail."""
-    from trailgate.cli import trail_output
+    from trailgate.cli import show_rows
     from trailgate.storage.files.trail_files import find_trail
     from trailgate.storage.reading.options import ReadOptions
     from trailgate.storage.reading.trails import pointing_to_check, read_with_options
-    from trailgate.terminal.rows import print_batches
+    from trailgate.terminal.batches import print_batches
 
     trail = find_trail(path, arguments.definitions)
-    positions = {name: position_in(trail.files, getattr(arguments, name)) for name in POSITIONS}
+    positions = {
+        name: complete_position(trail.files, getattr(arguments, name)) for name in POSITIONS
+    }
     named = {name: getattr(arguments, name) for name in NAMED_OPTIONS}
     for_people = arguments.format is OutputFormat.TABLE and arguments.to is None
     # A table for people has the same columns for all tables, so values stay text.
@@ -123,7 +125,7 @@ def command(path: TrailPath, arguments: ShowArguments) -> None:
         write_and_count(arguments.to, rows, arguments.limit)
         return
     rows = read_with_options(trail, options, threads=threads)
-    form = trail_output.FORMS[options.records is not None, arguments.wide]
+    form = show_rows.FORMS[options.records is not None, arguments.wide]
     printed = print_batches(
         rows,
         rows.schema.names,
@@ -145,7 +147,7 @@ def _with_tables(
     With ``typed``, a single table is read with its own columns in their types.
     """
     from trailgate.storage.reading.options import AS_TEXT
-    from trailgate.storage.reading.trail_file import find_table
+    from trailgate.storage.reading.trail_definitions import find_table
 
     table, tables, text_times = arguments.table, arguments.tables, arguments.times == AS_TEXT
     if typed and len(table) == 1 and not tables and options.records is None:
@@ -169,7 +171,7 @@ def _with_tables(
 
 def _nothing(trail: TrailFiles, options: ReadOptions) -> str:
     """Return a note that no operation was found, with the tables that the trail defines."""
-    from trailgate.storage.reading.trail_file import list_defined_tables
+    from trailgate.storage.reading.trail_definitions import list_defined_tables
 
     what = "records" if options.records else "operations"
     if options.tables is None:
@@ -184,7 +186,7 @@ def _nothing(trail: TrailFiles, options: ReadOptions) -> str:
 
 def _name(trail: TrailFiles, table: str) -> str:
     """Return the full name of a trail's table, or ``table`` if the trail has no definitions."""
-    from trailgate.storage.reading.trail_file import find_table
+    from trailgate.storage.reading.trail_definitions import find_table
 
     try:
         return find_table(trail, table).name

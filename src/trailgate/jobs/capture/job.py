@@ -16,12 +16,11 @@ from __future__ import annotations
 import hashlib
 import os
 import time
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from dataclasses import asdict, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from trailgate.capture.capture import Capture
 from trailgate.errors import (
@@ -30,50 +29,119 @@ from trailgate.errors import (
     StorageError,
     TrailgateError,
     TransactionError,
-    Where,
     WriteError,
     count_noun,
 )
 from trailgate.jobs.capture.loading import (
     LoadedCapture,
     PathLike,
-    infer_tables,
+    infer_capture_tables,
     load_with_notes,
     warn_ignored,
 )
 from trailgate.jobs.capture.options import CaptureArguments
-from trailgate.jobs.capture.plan import (
-    KNOWN,
-    RANKED,
-    SUMMED,
-    CaptureJob,
-    CaptureOptions,
-    CaptureSummary,
-)
 from trailgate.jobs.capture.ranges import RangeReport, run_range
-from trailgate.jobs.capture.recognized_files import recognize_files
+from trailgate.jobs.capture.recognized_files import RecognizedFiles, recognize_files
 from trailgate.jobs.capture.sequence_ids import SequenceIdRule, check_spans
+from trailgate.jobs.capture.summary import (
+    CaptureSummary,
+    count_reasons,
+    summarize_capture,
+)
 from trailgate.messages.metadata import REMEMBERED, MessageIdRule
-from trailgate.messages.skipped import add_skipped, skipped_notes
 from trailgate.options import check_arguments
-from trailgate.storage.files.addresses import Address, absolute
-from trailgate.storage.files.file_search import Addresses, addresses_of
+from trailgate.storage.files.addresses import Address, Addresses, absolute, addresses_of
 from trailgate.storage.files.manifest import Manifest, format_captured
 from trailgate.storage.publish.protocol import OvertakenError
 from trailgate.storage.reading.message_files import (
+    MESSAGE_SPLIT_BYTES,
+    MessageFileList,
     MessageFiles,
     MessagePosition,
+    MessageRange,
     find_messages,
     plan_ranges,
 )
 from trailgate.storage.reading.threads import run_in_order, thread_count
-from trailgate.storage.writing.table_writing import sum_counts
-from trailgate.storage.writing.target import check_tables, check_trail, file_header, location_of
-from trailgate.storage.writing.trail_location import StagedRun, TrailLocation, TrailTarget
+from trailgate.storage.writing.segments import WriteOptions
+from trailgate.storage.writing.target import build_file_header, check_appendable, check_tables
+from trailgate.storage.writing.trail_location import (
+    StagedRun,
+    TrailLocation,
+    TrailTarget,
+    location_of,
+)
 from trailgate.storage.writing.trail_location import publish as publish_staged
 
 NAMED: Final = 3  # reasons listed in an error message
-OTHER_REASONS: Final = "other reasons"
+
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureOptions(WriteOptions):
+    """How a capture runs and writes. `on_error` is "stop" or "quarantine".
+
+    A `dry_run` reads and checks all messages, but writes nothing. The input is cut into ranges of
+    about `split_bytes`. With `message_per_line`, each line of a plain file is a message; otherwise
+    the file is one. If more than `max_bad` messages are bad, nothing is published. `again` also
+    captures files that were captured before. `unordered_ids` accepts sequence ids that fall or
+    repeat. If `jms.id` selects message ids, the last `remembered_ids` ids are remembered to
+    recognize redelivered messages.
+    """
+
+    on_error: str = "stop"
+    dry_run: bool = False
+    split_bytes: int = MESSAGE_SPLIT_BYTES
+    message_per_line: bool = False
+    again: bool = False
+    unordered_ids: bool = False
+    remembered_ids: int = REMEMBERED
+    max_bad: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.on_error not in ("stop", "quarantine"):
+            raise OptionError(f"on-error is {self.on_error}, expected stop or quarantine")
+        WriteOptions.__post_init__(self)  # super() does not work in classes with slots
+
+
+@dataclass(frozen=True)
+class CaptureJob:
+    """A planned capture: everything that a worker needs to run any of its ranges.
+
+    It can be pickled. `source` are the message files, `target` is the trail, and `ranges` are the
+    parts of the input.
+
+    If an interrupted run of the same input had already published, `done` is its summary and
+    `ranges` is empty. `recognized` is the result of comparing the input with the files captured
+    before. `ids` is the rule for checking sequence ids, if the messages have them. `message_ids` is
+    the rule for recognizing redelivered messages; such messages are read in one range.
+    """
+
+    capture: Capture
+    source: MessageFiles
+    target: TrailTarget
+    options: CaptureOptions
+    ranges: tuple[MessageRange, ...]
+    done: CaptureSummary | None = None
+    recognized: RecognizedFiles | None = None
+    ids: SequenceIdRule | None = None
+    message_ids: MessageIdRule | None = None
+
+    def anywhere(self) -> CaptureJob:
+        """Return the capture job for workers on other machines.
+
+        Its paths are absolute, and it lacks the members that only `publish_capture` needs.
+        """
+        files = MessageFileList(
+            replace(file, path=absolute(file.path)) for file in self.source.files
+        )
+        ids = self.ids
+        if ids is not None:
+            ids = replace(ids, prefix=absolute(ids.prefix))
+        source = replace(self.source, files=files)
+        return replace(self, source=source, ids=ids, recognized=None)
 
 
 def plan_capture(
@@ -95,13 +163,13 @@ def plan_capture(
     else:
         location, manifest = location.recover()
     prefix = location.prefix
-    check_trail(location, manifest, options)
+    check_appendable(location, manifest, options)
     found = find_messages(path, options.message_per_line, cutter=capture.cutter)
     captured = location.captured_files(manifest.captured) if manifest and not options.again else ()
     known = recognize_files(found, captured)
     source = known.files
     existing = location.definitions()
-    capture = infer_tables(capture, found, existing)
+    capture = infer_capture_tables(capture, found, existing)
     definitions = capture.tables if existing is None else existing.merge(capture.tables)
     check_tables(definitions, options)
     # The time is not part of the fingerprint: the same input with the same options is the same run.
@@ -118,7 +186,7 @@ def plan_capture(
         if manifest is not None and manifest.last_run == run:
             done = CaptureSummary.of(manifest.summary)
     process = capture.rules.environment.group
-    header = file_header(prefix, options.seq_digits, now, process)
+    header = build_file_header(prefix, options.seq_digits, now, process)
     ids, message_ids = _id_rules(capture, source, location, manifest, options)
     capture = replace(capture, now=now, first_file=0 if manifest is None else manifest.sources)
     # Ids of messages and transactions known by id depend on everything before, so such input is one
@@ -166,42 +234,6 @@ def _id_rules(
         return ids, None
     remembered = options.remembered_ids
     return ids, MessageIdRule.of(capture.options, ordered=ordered, remembered=remembered)
-
-
-def count_reasons(reports: Iterable[RangeReport]) -> dict[str, int]:
-    """Count the bad messages of all ranges of a capture by reason, the most frequent first."""
-    counts: Counter[str] = Counter()
-    for report in reports:
-        counts.update(report.reasons)
-    return dict(counts.most_common())
-
-
-def most_frequent_reasons(reasons: Mapping[str, int]) -> dict[str, int]:
-    """Reduce the reasons of bad messages to the `RANKED` most frequent, and the sum of the others.
-
-    `reasons` has the number of messages of each reason, the most frequent first.
-    """
-    pairs = list(reasons.items())
-    rest = sum(count for _, count in pairs[RANKED:])
-    return dict(pairs[:RANKED]) | ({OTHER_REASONS: rest} if rest else {})
-
-
-def error_values(error: TrailgateError) -> dict[str, Any]:
-    """Convert the error of a bad message to plain values for the JSON summary of a capture.
-
-    These are the problem, the hint, and the known parts of its location.
-    """
-    place = {field.name: getattr(error.where, field.name) for field in fields(Where)}
-    # Raw bytes are not JSON: show them as text and as hex digits.
-    raw = place.pop("raw")
-    if raw is not None:
-        text = place["text"] or raw.decode("utf-8", "backslashreplace")
-        place |= {"text": text, "bytes": raw.hex()}
-    known = {name: value for name, value in place.items() if value is not None}
-    return {"problem": error.problem, **known, **({"hint": error.hint} if error.hint else {})}
-
-
-Progress = Callable[[int, int], None]
 
 
 def run_local(
@@ -252,7 +284,7 @@ def publish_capture(job: CaptureJob, reports: Sequence[RangeReport]) -> CaptureS
     except TrailgateError:
         job.target.discard()
         raise
-    summary = _summary(job, ordered)
+    summary = summarize_capture(job, ordered)
     if job.options.dry_run:
         return summary
     # No new files: nothing to publish.
@@ -270,47 +302,6 @@ def publish_capture(job: CaptureJob, reports: Sequence[RangeReport]) -> CaptureS
     )
     files, quarantine = publish_staged(job.target, staged)
     return replace(summary, files=files, quarantine=quarantine)
-
-
-def _unmatched_warnings(job: CaptureJob) -> list[str]:
-    """Return a warning for each TABLE statement that matches no table.
-
-    The messages nevertheless count as captured, because other statements may have captured
-    operations from them.
-    """
-    known = sorted({table.name for table in job.capture.definitions})
-    if not known:
-        return []
-    hint = (
-        " The messages count as captured: after correcting the statement, capture them with --again"
-    )
-    return [one + hint for one in job.capture.rules.unmatched_warnings(known)]
-
-
-def _summary(job: CaptureJob, reports: Sequence[RangeReport]) -> CaptureSummary:
-    counts = sum_counts(report.counts for report in reports)
-    known = job.recognized
-    notes = frozenset[str]().union(*(report.notes for report in reports))
-    prefix, options = job.target.prefix, job.options
-    empty = job.source.empty_note
-    warnings = (
-        *([empty] if empty else ()),
-        *sorted(job.capture.warnings(notes)),
-        *skipped_notes(add_skipped(*(report.skipped for report in reports))),
-        *_unmatched_warnings(job),
-    )
-    sums = {name: sum(getattr(report, name) for report in reports) for name in SUMMED}
-    return CaptureSummary(
-        target=prefix,
-        counts={table: counts[table] for table in sorted(counts)},
-        dry_run=options.dry_run,
-        definitions=None if options.trail_format.by_index else f"{prefix}.def",
-        notes=warnings if reports else (),
-        reasons=most_frequent_reasons(count_reasons(reports)),
-        problems=tuple(error_values(error) for report in reports for error in report.errors),
-        **sums,
-        **({} if known is None else {f"{name}_files": getattr(known, name) for name in KNOWN}),
-    )
 
 
 def _too_many(job: CaptureJob, bad: int) -> bool:

@@ -3,7 +3,7 @@
 `load_with_notes` reads the properties file, the definitions or copybooks that it names, and the
 Extract parameter file, and returns a `LoadedCapture` with the `Capture` inside. Values of @GETENV
 are filled in from this machine. If neither properties nor definitions describe the tables,
-`infer_tables` reads the messages once and infers them.
+`infer_capture_tables` reads the messages once and infers them.
 """
 
 from __future__ import annotations
@@ -21,20 +21,14 @@ from trailgate.cobol.copybook.layouts import CobolDialect, CopybookLayout
 from trailgate.definitions.defgen import read_sourcedefs
 from trailgate.errors import OptionError, StorageError, Where
 from trailgate.expressions.capture_rules import CaptureRules
-from trailgate.jobs.parameter_files import add_machine_items, include_reader
+from trailgate.jobs.included_files import add_machine_items, include_reader
 from trailgate.messages.messages import MessageBatch
 from trailgate.messages.properties import parse_properties
 from trailgate.model.tables import Definitions
 from trailgate.options import check_arguments
-from trailgate.storage.files.addresses import (
-    absolute,
-    address_exists,
-    is_file,
-    read_source,
-    read_text_file,
-)
+from trailgate.storage.files.addresses import absolute, address_exists, folder_of, is_file
 from trailgate.storage.files.copy_members import MemberFinder
-from trailgate.storage.files.file_search import folder_of
+from trailgate.storage.files.text_files import read_source, read_text_file
 from trailgate.storage.reading.message_files import MessageFiles, read_messages
 from trailgate.storage.writing.segments import MAX_BYTES
 from trailgate.trail.format.tokens import GGS_TOKEN_ROWS, MAX_NAME, UNREAD
@@ -54,8 +48,8 @@ RESERVED: Final = frozenset(
 OF_CONNECTION: Final = ("jms.", "java.naming.")
 
 
-def check_tokens(rules: CaptureRules) -> None:
-    """Raise OptionError if a user token's name is too long, or already has a meaning in trails."""
+def check_user_tokens(rules: CaptureRules) -> None:
+    """Raise OptionError if the name of a user token that a capture adds is too long, or already has a meaning in trails."""
     for rule in rules.statements:
         for token in rule.tokens:
             if token.name in RESERVED or UNNAMED.fullmatch(token.name):
@@ -68,10 +62,10 @@ def check_tokens(rules: CaptureRules) -> None:
                 raise rule.error(problem, "TOKENS")
 
 
-def infer_tables(
+def infer_capture_tables(
     capture: Capture, source: MessageFiles, definitions: Definitions | None = None
 ) -> Capture:
-    """Infer the tables of a capture from its messages, if the properties define none.
+    """Complete a capture with tables inferred from its message files, if the properties define none.
 
     This reads all messages once.
 
@@ -81,13 +75,15 @@ def infer_tables(
     """
     if not capture.options.infers:
         return capture
-    return infer_from(capture, (read.messages for read in read_messages(source)), definitions)
+    return infer_from_batches(
+        capture, (read.messages for read in read_messages(source)), definitions
+    )
 
 
-def infer_from(
+def infer_from_batches(
     capture: Capture, batches: Iterable[MessageBatch], definitions: Definitions | None = None
 ) -> Capture:
-    """Infer the tables of a capture from batches of messages; see `infer_tables`."""
+    """Complete a capture with tables inferred from batches of messages; see `infer_capture_tables`."""
     options = capture.options
     if not options.infers:
         return capture
@@ -208,7 +204,7 @@ def load_with_notes(
     if rules is None:
         rules = CaptureRules() if parameters is None else parameters.rules
     try:
-        check_tokens(rules)
+        check_user_tokens(rules)
         around = add_machine_items(rules.environment, rules.environment_items())
         rules = replace(rules, environment=around)
         capture = Capture(options, rules.with_keys(tables), rules, now=time.time_ns() // 1000)

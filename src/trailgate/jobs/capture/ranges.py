@@ -47,27 +47,27 @@ from trailgate.messages.skipped import (
 )
 from trailgate.messages.units import TransactionState
 from trailgate.model.changes import ChangeBatch
+from trailgate.model.operation_counts import Counts, add_counts, count_operations
 from trailgate.storage.reading.message_files import (
     MessageFiles,
     MessagePosition,
     MessageRange,
-    ReadMessages,
     position_of,
     read_messages,
-    with_place,
-    with_places,
+    with_message_place,
+    with_message_places,
 )
+from trailgate.storage.reading.message_lines import ReadMessages
 from trailgate.storage.writing.segments import (
     EncodedOperations,
     Mark,
     Segment,
     SegmentWriter,
 )
-from trailgate.storage.writing.table_writing import Counts, add_counts, count_operations
 from trailgate.trail.writing.writer import EncodedTrail
 
 if TYPE_CHECKING:
-    from trailgate.jobs.capture.plan import CaptureJob
+    from trailgate.jobs.capture.job import CaptureJob
 
 WITH_OTHERS: Final = "another message of its transaction is bad"
 OTHERS: Final = "Another message of its transaction is bad: "
@@ -264,7 +264,7 @@ class RangeReader:
         files = np.where(unknown, self.last.file, problems.files)
         offsets = np.where(unknown, self.last.offset, problems.offsets)
         files[own], offsets[own] = batch.files[number[own]], batch.offsets[number[own]]
-        errors = with_places(problems.errors, self._files, files, offsets)
+        errors = with_message_places(problems.errors, self._files, files, offsets)
         moved = np.where(own, number - begin, -1)
         return replace(problems, message=moved, errors=errors).last_of_each()
 
@@ -291,7 +291,7 @@ class RangeReader:
 
 
 def skipped_totals(skipped: SkippedMessages, files: MessageFiles) -> SkippedTotals:
-    """Count the messages without operations by reason, with the location of the first ones."""
+    """Count the messages of a range without operations by reason, with the location of the first ones."""
     if not len(skipped):
         return {}
     lined = np.array([files.is_lined(number) for number in np.unique(skipped.files).tolist()])
@@ -299,7 +299,7 @@ def skipped_totals(skipped: SkippedMessages, files: MessageFiles) -> SkippedTota
 
     def place(at: int) -> Where:
         position = MessagePosition(int(skipped.files[at]), int(skipped.offsets[at]))
-        return with_place(DecodeError(""), files, position).where
+        return with_message_place(DecodeError(""), files, position).where
 
     return skipped.in_empty_files(alone).totals(place)
 
@@ -310,21 +310,12 @@ def _first(mask: Mask) -> int:
     return int(indices[0]) if len(indices) else len(mask)
 
 
-def reason_of(error: TrailgateError) -> str:
-    """Format a message's error without position and value, so that equal errors can be counted.
-
-    Table and field are part of the text.
-    """
-    place = Where(table=error.where.table, field=error.where.field)
-    return error.problem if place == Where() else f"{error.problem} ({place})"
-
-
 def encode_or_reject(
     encoding: Callable[[ChangeBatch], EncodedTrail | None], batch: ChangeBatch, message: Longs
 ) -> tuple[EncodedTrail | None, dict[int, TrailgateError]]:
-    """Encode a batch of operations as trail records.
+    """Encode a batch of a range's operations as trail records, or find the messages that cannot be written.
 
-    If that fails, returns None and the error of each message that cannot be written, by its number.
+    If encoding fails, returns None and the error of each message that cannot be written, by its number.
     `message` is the message of each operation.
     """
     if not batch.rows:
@@ -502,7 +493,7 @@ class RangeCapture:
         encoded, blamed = encode_or_reject(self._encoding, batch.operations, batch.message)
         for at, error in blamed.items():
             place = self._owned.last if at < 0 else position_of(batch.messages, at)
-            with_place(error, self._files, place)
+            with_message_place(error, self._files, place)
         found = Problems.of([Problem(at, error) for at, error in blamed.items()])
         bad = Problems.join([batch.problems, found]).last_of_each()
         # -1, the open unit, sorts first.

@@ -24,7 +24,7 @@ from trailgate.storage.reading.message_files import (
     MessageFiles,
     MessagePosition,
     position_of,
-    with_place,
+    with_message_place,
 )
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ class SequenceIdCheck:
             return self._repeats.select_new(csn, begins, hash_operations(batch.operations))
         except TransactionError as error:
             row = error.where.record or 0
-            raise with_place(
+            raise with_message_place(
                 error, self._files, _place(batch, int(batch.message[row]), before)
             ) from None
 
@@ -185,7 +185,7 @@ class SequenceIdCheck:
         row = int(np.argmax(wrong))
         before = csn[row - 1].as_py() if row else self.span.last if self.span else ""
         place = _place(batch, int(message[row]), where)
-        raise with_place(out_of_order(csn[row].as_py(), before), self._files, place)
+        raise with_message_place(out_of_order(csn[row].as_py(), before), self._files, place)
 
 
 def _place(batch: OwnedBatch, message: int, last: MessagePosition) -> MessagePosition:
@@ -200,7 +200,7 @@ def check_spans(spans: Iterable[SequenceIdSpan], files: MessageFiles) -> None:
     before: SequenceIdSpan | None = None
     for span in spans:
         if before is not None and span.first <= before.last:
-            raise with_place(out_of_order(span.first, before.last), files, span.place)
+            raise with_message_place(out_of_order(span.first, before.last), files, span.place)
         before = span
 
 

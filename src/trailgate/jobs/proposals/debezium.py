@@ -238,7 +238,7 @@ def _schema_of(event: JsonObject) -> str:
 
 
 def is_cassandra_event(document: JsonObject) -> bool:
-    """Return True if a JSON object is an event of Debezium for Cassandra."""
+    """Return True if a sample is an event of Debezium for Cassandra, for which nothing can be proposed."""
     payload = document.get("payload", document)
     source = payload.get("source") if isinstance(payload, dict) else None
     return isinstance(source, dict) and source.get("connector") == "cassandra"

@@ -131,7 +131,7 @@ def _text(value: Any) -> str | None:
 
 
 def add_images(table: TableDraft, images: Sequence[Any]) -> None:
-    """Enlarge the columns of a proposed table for the values of JSON images."""
+    """Enlarge the columns of a draft's table for the values of JSON images."""
     for image in images:
         for name, value in (image if isinstance(image, dict) else {}).items():
             table.add(name, _text(value))
@@ -188,7 +188,7 @@ def column_length_for(size: int) -> int:
 
 
 def operation_style(values: Iterable[str]) -> tuple[str, ...] | None:
-    """Recognize operation types in sample values.
+    """Recognize the operation types of sample messages by their values.
 
     Returns the codes of insert, update, delete and truncate, or None if not all values belong to
     one known set of codes. For example, ``["INS", "DEL"]`` belong to ``("INS", "UPD", "DEL",

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from trailgate.errors import DecodeError, TrailgateError
-from trailgate.jobs.capture.loading import infer_from
+from trailgate.jobs.capture.loading import infer_from_batches
 from trailgate.jobs.proposals.delimited import propose_delimited
 from trailgate.jobs.proposals.drafts import FILL_IN, PropertiesDraft, set_up_capture
 from trailgate.jobs.proposals.json import propose_json
@@ -24,8 +24,9 @@ from trailgate.jobs.proposals.publications import (
 )
 from trailgate.jobs.proposals.xml import propose_xml
 from trailgate.messages.messages import MessageBatch, messages_from
-from trailgate.storage.files.file_search import Addresses
-from trailgate.storage.reading.message_files import find_messages, join_messages, read_messages
+from trailgate.storage.files.addresses import Addresses
+from trailgate.storage.reading.message_files import find_messages, read_messages
+from trailgate.storage.reading.message_lines import join_messages
 
 SAMPLED: Final = 8 << 20  # bytes: enough to recognize formats and lengths, within seconds
 _PORTION: Final = 1 << 20  # bytes to read at once
@@ -117,7 +118,7 @@ def find_first_error(text: str, messages: MessageBatch, *, cut: bool) -> Trailga
     error.
     """
     try:
-        capture = infer_from(set_up_capture(text), [messages])
+        capture = infer_from_batches(set_up_capture(text), [messages])
     except TrailgateError as error:
         return error
     parsed = capture.parse(messages)

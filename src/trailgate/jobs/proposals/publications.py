@@ -40,12 +40,12 @@ _ROOT: Final = re.compile(rb"<(?:\w+:)?" + ROOT.encode() + rb"[\s>]")
 
 
 def is_delimited_publication(body: bytes) -> bool:
-    """Return True if a message starts like a delimited publication of IBM: ``10,"IBM",``."""
+    """Return True if delimited publications of IBM should be proposed: a message starts like ``10,"IBM",``."""
     return _BEGIN.match(body) is not None
 
 
 def is_xml_publication(body: bytes) -> bool:
-    """Return True if a message is an XML publication of IBM of a known type."""
+    """Return True if XML publications of IBM should be proposed: a message is one of a known type."""
     if not body.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"<") or not _ROOT.search(body[:4096]):
         return False
     roots = parse_document(body).top.children

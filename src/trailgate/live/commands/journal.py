@@ -10,7 +10,7 @@ import typer
 
 from trailgate.errors import OptionError
 from trailgate.options import Flag
-from trailgate.terminal.options import FewRows, OutputFormat, RowFormat, takes
+from trailgate.terminal.flags import FewRows, OutputFormat, RowFormat, takes
 
 MESSAGES: Final = 20  # messages of a table by default
 
@@ -44,7 +44,7 @@ def command(
         lines_of,
         messages_of,
     )
-    from trailgate.terminal.rows import RowForm, print_batches
+    from trailgate.terminal.batches import RowForm, print_batches
 
     folder = find_journal(path)
     if action == "list":

@@ -23,14 +23,8 @@ from trailgate.live.jobs.repaired import RepairSummary
 from trailgate.live.jobs.run import BatchReport, LiveCapture
 from trailgate.terminal.durations import format_age, format_duration
 from trailgate.terminal.layout import counts_table, print_rows
-from trailgate.terminal.live_view import (
-    LiveView,
-    catch_stop_signals,
-    draw_view,
-    is_terminal,
-    log_to_stderr,
-)
-from trailgate.terminal.output import quiet_pipe, report_finished, say
+from trailgate.terminal.live_view import LiveView, catch_stop_signals, draw_view, is_terminal
+from trailgate.terminal.output import log_to_stderr, quiet_pipe, report_finished, say
 
 LOG: Final = logging.getLogger("trailgate.brokers")
 APPLY_LOG: Final = logging.getLogger("trailgate.apply")

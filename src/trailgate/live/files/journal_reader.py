@@ -27,8 +27,8 @@ from trailgate.live.files.journal_segments import (
     walk_heads,
 )
 from trailgate.live.files.journal_writer import StoredMessages
-from trailgate.storage.files.listing import files_on_disk
 from trailgate.storage.files.quarantine import format_quarantine_line
+from trailgate.storage.files.trail_files import files_on_disk
 
 RECEIPT = pa.timestamp("us", "UTC")
 SEGMENTS = pa.schema(

@@ -15,7 +15,7 @@ from trailgate.errors import OptionError, Where
 from trailgate.jobs.metrics import COUNTER, GAUGE, Metric, known_lines
 from trailgate.live.jobs.feed import ConnectionState
 from trailgate.live.jobs.run import BatchReport
-from trailgate.storage.writing.table_writing import Counts, add_counts
+from trailgate.model.operation_counts import Counts, add_counts
 
 SUMMED: Final = (
     "messages",

@@ -28,11 +28,12 @@ from trailgate.live.jobs.run import interruption_error, read_source_position
 from trailgate.messages.messages import RECEIVED, MessageBatch, batch_of_received
 from trailgate.messages.skipped import skipped_notes
 from trailgate.model.changes import ChangeBatch
-from trailgate.storage.files.quarantine import append_lines, parse_message_line
+from trailgate.model.operation_counts import Counts, add_counts, count_operations
+from trailgate.storage.files.json_lines import parse_message_line
+from trailgate.storage.files.quarantine import append_lines
 from trailgate.storage.live.appender import TrailAppender
 from trailgate.storage.live.live_trail import AppendOptions
 from trailgate.storage.live.recovery import DuplicateSkipper
-from trailgate.storage.writing.table_writing import Counts, add_counts, count_operations
 
 DIGITS: Final = 10  # the digits of each half of a position
 _POSITION: Final = re.compile(rf"[0-9]{{{2 * DIGITS}}}")

@@ -39,11 +39,11 @@ from trailgate.messages.skipped import (
     count_skipped,
     skipped_notes,
 )
+from trailgate.model.operation_counts import Counts, add_counts, count_operations
 from trailgate.storage.files.quarantine import append_lines
 from trailgate.storage.live.appender import TrailAppender
 from trailgate.storage.live.live_trail import AppendOptions
 from trailgate.storage.live.recovery import DuplicateSkipper
-from trailgate.storage.writing.table_writing import Counts, add_counts, count_operations
 
 _LOG: Final = logging.getLogger("trailgate.brokers")
 INTERRUPTED: Final = "a capture of repaired messages into this trail was interrupted"

@@ -23,7 +23,7 @@ from trailgate.logdump.session import LogdumpCommand, LogdumpSession
 from trailgate.logdump.syntax import CommandArguments, read_number
 from trailgate.logdump.times import read_time
 from trailgate.storage.files.addresses import name_of
-from trailgate.storage.files.listing import number_digits
+from trailgate.storage.files.trail_names import number_digits
 
 # A century.
 MOST_MINUTES: Final = 100 * 366 * 24 * 60

@@ -25,8 +25,8 @@ from trailgate.cobol.copybook.reader import read_copybook
 from trailgate.errors import DefinitionError, OptionError
 from trailgate.options import Flag
 from trailgate.terminal import output
+from trailgate.terminal.flags import named_values, takes
 from trailgate.terminal.layout import print_rows
-from trailgate.terminal.options import named_values, takes
 
 LOG: Final = logging.getLogger(__name__)
 COPYBOOK_LOG: Final = logging.getLogger("trailgate.cobol.copybook")  # the reader's warnings
@@ -113,9 +113,9 @@ def _read(
     paths: Sequence[str], arguments: CopybookArguments, compiler: str
 ) -> list[CopybookLayout]:
     """Parse copybooks with the sizes and alignment of a compiler."""
-    from trailgate.storage.files.addresses import read_source
+    from trailgate.storage.files.addresses import check_folder, folder_of
     from trailgate.storage.files.copy_members import MemberFinder
-    from trailgate.storage.files.file_search import check_folder, folder_of
+    from trailgate.storage.files.text_files import read_source
 
     stated: dict[str, Any] = {
         "source_format": arguments.source_format,

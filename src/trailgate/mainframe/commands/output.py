@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any, Final
 from trailgate.cobol.records.policy_counts import PolicyTally
 from trailgate.errors import count_noun
 from trailgate.storage.files.addresses import name_of
+from trailgate.terminal.batches import Paint, RowForm
 from trailgate.terminal.layout import PaintedText, TableRow, print_rows
 from trailgate.terminal.output import printable, say
-from trailgate.terminal.rows import Paint, Row, RowForm, cell_text
+from trailgate.terminal.plain_values import Row, cell_text
 
 if TYPE_CHECKING:
     from trailgate.mainframe.jobs.verifying import BadFieldExample, RecordsReport

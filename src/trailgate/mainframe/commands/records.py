@@ -13,7 +13,7 @@ import typer
 
 from trailgate.errors import OptionError, count_noun, mask_logins
 from trailgate.options import Flag
-from trailgate.terminal.options import (
+from trailgate.terminal.flags import (
     Base,
     FewRows,
     OutputFormat,
@@ -155,7 +155,7 @@ def _new_file(
     path: list[str], to: str, arguments: RecordsArguments, options: WritingOptions
 ) -> str:
     from trailgate.mainframe.jobs.writing import read_rows_to_write, write_record_file
-    from trailgate.terminal.rows import limit_rows
+    from trailgate.terminal.batches import limit_rows
 
     rows = limit_rows(read_rows_to_write(path, options), arguments.limit)
     count = write_record_file(rows, to, options)
@@ -178,7 +178,7 @@ def _print(path: list[str], options: CopybookOptions, arguments: RecordsArgument
     from trailgate.cobol.records.policy_counts import PolicyTally
     from trailgate.mainframe.commands.output import record_types_form
     from trailgate.mainframe.jobs.reading import read_all_records
-    from trailgate.terminal.rows import RowForm, print_batches
+    from trailgate.terminal.batches import RowForm, print_batches
 
     first = arguments.limit
     if first is None:

@@ -15,7 +15,7 @@ import pyarrow as pa
 from trailgate.apply.effects.tables import TargetColumn, TargetTable, fold_upper_case
 from trailgate.apply.targets.ddl import POSTGRESQL
 from trailgate.errors import OptionError, Where
-from trailgate.terminal.columns import json_text
+from trailgate.terminal.plain_values import json_text
 
 Schemas = Mapping[str, pa.Schema]
 DRAFT: Final = "https://json-schema.org/draft/2020-12/schema"

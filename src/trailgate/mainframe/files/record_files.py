@@ -36,14 +36,9 @@ from trailgate.errors import (
     mask_logins,
 )
 from trailgate.mainframe.files.record_index import IndexKey, RecordIndex, SplitStart, StoredIndex
-from trailgate.storage.files.addresses import absolute
+from trailgate.storage.files.addresses import Addresses, absolute, addresses_of
 from trailgate.storage.files.even_parts import even_part_size
-from trailgate.storage.files.file_search import (
-    Addresses,
-    addresses_of,
-    describe_empty_files,
-    find_files,
-)
+from trailgate.storage.files.file_search import describe_empty_files, find_files
 from trailgate.storage.files.opened_file import (
     CompressedFile,
     OpenedFile,

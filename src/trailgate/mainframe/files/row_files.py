@@ -17,8 +17,8 @@ import pyarrow.json as pj
 import pyarrow.parquet as pq
 
 from trailgate.errors import DecodeError, OptionError, StorageError, Where
-from trailgate.storage.files.addresses import locate
-from trailgate.storage.files.file_search import Addresses, describe_empty_files, find_files
+from trailgate.storage.files.addresses import Addresses, locate
+from trailgate.storage.files.file_search import describe_empty_files, find_files
 from trailgate.storage.files.opened_file import codec_of, is_empty_file
 
 LOG: Final = logging.getLogger(__name__)

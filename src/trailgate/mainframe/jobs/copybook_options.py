@@ -57,9 +57,9 @@ from trailgate.mainframe.framing_options import check_formats, framing_of, skip_
 from trailgate.mainframe.jobs.ascii_note import warn_of_ascii
 from trailgate.mainframe.jobs.option_texts import load_kinds
 from trailgate.mainframe.jobs.options import COLUMN_OPTIONS, OPTIONS, with_base
-from trailgate.storage.files.addresses import read_source
+from trailgate.storage.files.addresses import Addresses, check_folder, folder_of
 from trailgate.storage.files.copy_members import MemberFinder
-from trailgate.storage.files.file_search import Addresses, check_folder, folder_of
+from trailgate.storage.files.text_files import read_source
 
 # The options that add a column, and its name.
 _ADDED: Final[Mapping[str, str]] = MappingProxyType(

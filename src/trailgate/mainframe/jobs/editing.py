@@ -52,8 +52,7 @@ from trailgate.mainframe.jobs.part_folder import WrittenPart, part_folder, publi
 from trailgate.mainframe.jobs.writing import WritingOptions, create_record_file
 from trailgate.model.changes import INSERT, WHOLE, ChangeBlock, StateColumn
 from trailgate.model.tables import Column, Table
-from trailgate.storage.files.addresses import name_of
-from trailgate.storage.files.file_search import Addresses, addresses_of
+from trailgate.storage.files.addresses import Addresses, addresses_of, name_of
 from trailgate.storage.files.opened_file import OpenedFile
 
 OF_OPERATIONS: Final = ("GETENV", "TOKEN", "COLSTAT")

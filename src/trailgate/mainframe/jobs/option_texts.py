@@ -17,7 +17,7 @@ from trailgate.cobol.values.codec import TrimSide
 from trailgate.columnar.code_pages import code_page
 from trailgate.errors import OptionError
 from trailgate.options import COUNT, OptionType, choice, instance, split_names
-from trailgate.storage.files.addresses import read_source
+from trailgate.storage.files.text_files import read_source
 
 # The line ends as an option spells them: LF, CR LF, and the new lines of EBCDIC.
 DELIMITERS: Final = {"\\n": b"\n", "\\r\\n": b"\r\n", "\\x15": b"\x15", "\\x25": b"\x25"}

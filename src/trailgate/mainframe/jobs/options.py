@@ -52,7 +52,7 @@ from trailgate.mainframe.jobs.option_texts import (
     TRIM,
 )
 from trailgate.options import COUNT, FLAG, NAMES, PATH, PATHS, TEXT, WHOLE, Option, Options, choice
-from trailgate.storage.files.addresses import Address, make_value_absolute
+from trailgate.storage.files.addresses import Address, make_addresses_absolute
 
 _COBOL: Final = CobolDialect()
 OPTIONS: Final = Options(
@@ -383,4 +383,4 @@ def with_base(options: Options, values: dict[str, Any], base: str | None) -> dic
     """Return the values of record options; relative paths become relative to ``base`` (None: the working directory)."""
     files = (PATH, PATHS, KINDS)
     own = [row.name for row in options if row.kind in files] if base is not None else []
-    return values | {name: make_value_absolute(values[name], base or "") for name in own}
+    return values | {name: make_addresses_absolute(values[name], base or "") for name in own}

@@ -20,7 +20,7 @@ from trailgate.mainframe.files.record_files import RecordSplit
 from trailgate.mainframe.jobs.copybook_options import CopybookOptions
 from trailgate.mainframe.jobs.part_folder import PartFolder, WrittenPart, part_folder, publishing
 from trailgate.mainframe.jobs.reading import read_tables, schemas_of_tables
-from trailgate.storage.files.file_search import Addresses
+from trailgate.storage.files.addresses import Addresses
 from trailgate.storage.publish.protocol import StagedFile
 
 ROW_GROUP_BYTES: Final = 64 << 20  # bytes of Arrow columns, before Parquet's encoding

@@ -40,7 +40,7 @@ from trailgate.mainframe.jobs.copybook_options import (
 )
 from trailgate.mainframe.jobs.options import OPTIONS, RecordKeywords
 from trailgate.options import list_names
-from trailgate.storage.files.file_search import Addresses
+from trailgate.storage.files.addresses import Addresses
 
 # Each column of a batch has a fixed cost. A batch of long records with the usual number of bytes would
 # have few rows but many columns, so that the cost of a value would grow with the record's length.

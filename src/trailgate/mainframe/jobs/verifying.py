@@ -35,7 +35,7 @@ from trailgate.mainframe.jobs.copybook_options import CopybookOptions, Decoder
 from trailgate.mainframe.jobs.options import OPTIONS, RecordKeywords
 from trailgate.mainframe.jobs.reading import read_undecoded_records
 from trailgate.options import list_names
-from trailgate.storage.files.file_search import Addresses
+from trailgate.storage.files.addresses import Addresses
 
 SHOWN: Final = 3  # examples per field and reason
 Progress = Callable[[int, int], None]

@@ -56,12 +56,13 @@ from trailgate.mainframe.jobs.part_folder import PartFolder, WrittenPart, part_f
 from trailgate.options import COUNT, Option, Options, OptionType, instance, list_names
 from trailgate.storage.files.addresses import (
     Address,
+    Addresses,
     address_exists,
     address_in,
+    addresses_of,
     locate,
     name_of,
 )
-from trailgate.storage.files.file_search import Addresses, addresses_of
 from trailgate.storage.files.opened_file import codec_of
 
 NO_RECORDS: Final = records_of_length(b"", 1)

@@ -26,8 +26,7 @@ from trailgate.spark.errors import brief_errors
 from trailgate.spark.frames import frame_of
 from trailgate.spark.schemas import arrow_schema, spark_schema
 from trailgate.spark.sessions import check_session
-from trailgate.storage.files.addresses import Address
-from trailgate.storage.files.file_search import Addresses
+from trailgate.storage.files.addresses import Address, Addresses
 
 
 @check_arguments

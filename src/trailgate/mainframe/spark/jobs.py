@@ -28,8 +28,7 @@ from trailgate.mainframe.spark.reader import RecordFileOptions, pack_splits
 from trailgate.options import check_arguments, list_names
 from trailgate.spark.jobs import run_numbered
 from trailgate.spark.sessions import use_session
-from trailgate.storage.files.addresses import Address
-from trailgate.storage.files.file_search import Addresses, addresses_of
+from trailgate.storage.files.addresses import Address, Addresses, addresses_of
 
 
 def run_parquet(

@@ -12,19 +12,18 @@ import typer
 from trailgate.errors import OptionError, count_noun
 from trailgate.live.brokers.address import is_address
 from trailgate.options import TEXT, Flag
-from trailgate.terminal.live_view import log_to_stderr
-from trailgate.terminal.options import (
+from trailgate.terminal.flags import (
     After,
     AsJson,
     DefinitionsFile,
     Tables,
     TrailPath,
+    complete_position,
     named_fields,
     named_values,
-    position_in,
     takes,
 )
-from trailgate.terminal.output import NOT_ALL, progress_bar, report_finished, say
+from trailgate.terminal.output import NOT_ALL, log_to_stderr, progress_bar, report_finished, say
 
 if TYPE_CHECKING:
     from trailgate.storage.files.trail_files import TrailFiles
@@ -109,7 +108,7 @@ def publish(trail: str, given: PublishArguments) -> None:
     named = named_fields(
         given, "target", "definitions", "option", "as_json", "follow", "status", "metrics"
     )
-    named["after"] = position_in(files.files, given.after)
+    named["after"] = complete_position(files.files, given.after)
     named["options"] = named_values(given.option or [])
     settings = PublicationSettings(**named)
     if given.status:

@@ -30,7 +30,7 @@ from trailgate.publish.senders.sender import (
 )
 from trailgate.storage.files.addresses import Address, is_stored, locate
 from trailgate.storage.files.durable import convert_write_errors
-from trailgate.storage.files.quarantine import format_message_line
+from trailgate.storage.files.json_lines import format_message_line
 from trailgate.storage.live.checkpoint import OTHER_VERSION
 from trailgate.storage.publish.local_disk import LocalBackend
 from trailgate.storage.publish.protocol import (

@@ -19,10 +19,10 @@ import pyarrow.compute as pc
 
 from trailgate.errors import StorageError, Where
 from trailgate.messages.publishing import WrittenMessages
+from trailgate.model.operation_counts import Counts
 from trailgate.publish.message_origins import MessageOrigins
 from trailgate.storage.files.addresses import absolute
 from trailgate.storage.live.checkpoint import OTHER_VERSION
-from trailgate.storage.writing.table_writing import Counts
 
 VERSION: Final = 2
 GROUP_HEADER: Final = "trailgate.group"

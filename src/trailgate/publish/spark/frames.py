@@ -23,10 +23,10 @@ from trailgate.spark.errors import brief_rows
 from trailgate.spark.frames import rows_of_tasks
 from trailgate.spark.schemas import cast_batches, spark_schema
 from trailgate.storage.files.addresses import Address
-from trailgate.storage.files.listing import read_definitions
+from trailgate.storage.files.text_files import read_definitions_file
 from trailgate.storage.files.trail_files import TrailFiles, find_trail
 from trailgate.storage.reading.splits import TRAIL_SPLIT_BYTES, TrailSplit, files_for_split
-from trailgate.storage.reading.trail_rest import check_last_files
+from trailgate.storage.reading.trail_file_checks import check_last_files
 
 _COLUMNS: Final = tuple(OPERATIONS_SCHEMA.names)
 
@@ -110,7 +110,9 @@ def _of_frame(
     if lacking:
         problem = f"the DataFrame has no column {lacking[0]}"
         raise OptionError(problem, hint="It must have the columns of the operations table")
-    known = definitions if isinstance(definitions, Definitions) else read_definitions(definitions)
+    known = (
+        definitions if isinstance(definitions, Definitions) else read_definitions_file(definitions)
+    )
 
     def messages(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         rows = MessageRows(name, options, topic)

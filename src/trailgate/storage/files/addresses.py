@@ -7,10 +7,9 @@ system.
 
 from __future__ import annotations
 
-import codecs
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
@@ -32,24 +31,16 @@ LOCAL: Final = fs.LocalFileSystem()
 # tools, and needs Java for HDFS. The module and function, imported when a store is used.
 OPENED: Final[Mapping[str, str]] = MappingProxyType(
     {
-        "abfs": "store_addresses:azure_files",
-        "abfss": "store_addresses:azure_files",
-        "gs": "store_addresses:google_files",
-        "gcs": "store_addresses:google_files",
-        "hdfs": "hadoop:hdfs_files",
+        "abfs": "cloud_addresses:azure_files",
+        "abfss": "cloud_addresses:azure_files",
+        "gs": "cloud_addresses:google_files",
+        "gcs": "cloud_addresses:google_files",
+        "hdfs": "hdfs_client:hdfs_files",
     }
 )
 MOCK: Final = "mock"  # pyarrow's store for tests
 SCHEMES: Final = frozenset({"s3", "viewfs", *OPENED})  # the URI schemes of stores
 
-_WIDE_MARKS: Final = (
-    (codecs.BOM_UTF32_LE, "UTF-32"),  # before UTF-16, whose mark is its first two bytes
-    (codecs.BOM_UTF32_BE, "UTF-32"),
-    (codecs.BOM_UTF16_LE, "UTF-16"),
-    (codecs.BOM_UTF16_BE, "UTF-16"),
-)
-_ASCII_END: Final = 0x7F
-_BLANK: Final = 0x40  # of EBCDIC; @ of ASCII
 
 Address = str | os.PathLike[str]
 
@@ -85,7 +76,7 @@ def locate(address: Address) -> tuple[fs.FileSystem, str]:
 
 
 def list_schemes(*others: str) -> str:
-    """List ``others`` and the URI schemes of all known stores for an error: "abfs://, ..., s3://"."""
+    """List the URI schemes of addresses of stores, and ``others``, for an error: "abfs://, ..., s3://"."""
     return ", ".join(f"{name}://" for name in (*others, *sorted(SCHEMES)))
 
 
@@ -136,11 +127,8 @@ def absolute(address: Address, base: Address | None = None) -> str:
     return folder if inside in ("", ".") else address_in(folder, inside)
 
 
-def make_value_absolute(value: Any, base: str) -> Any:
-    """Make the paths in an option's value absolute.
-
-    The value may be a path or a tuple of paths; anything else is unchanged.
-    """
+def make_addresses_absolute(value: Any, base: str) -> Any:
+    """Make a file address, or a tuple of file addresses, absolute. Other values of an option are unchanged."""
     if isinstance(value, tuple):
         return tuple(absolute(path, base) for path in value)
     return absolute(value, base) if isinstance(value, str | os.PathLike) else value
@@ -157,72 +145,6 @@ def address_in(folder: str, inside: str) -> str:
     return f"{path.rstrip('/')}/{quote(inside, safe='/*')}{mark}{parameters}"
 
 
-def read_file(address: Address, subject: str = "file") -> bytes:
-    """Read the file at an address. Raises StorageError, in which the file is called ``subject``."""
-    store, path = locate(address)
-    try:
-        with store.open_input_file(path) as file:
-            return bytes(file.read())
-    except OSError as error:
-        missing = isinstance(error, FileNotFoundError)
-        reason = "the file does not exist" if missing else error
-        where = Where(source=str(address))
-        raise StorageError(f"cannot read the {subject}: {reason}", where=where) from error
-
-
-def read_text_file(address: Address, subject: str = "file") -> bytes:
-    """Read a text file as bytes. Its encoding must be UTF-8, or another one in which ASCII characters are single bytes.
-
-    Raises StorageError if the file cannot be read or is in UTF-16, UTF-32 or EBCDIC. Editors on
-    Windows and binary transfers from a mainframe make such files.
-    """
-    raw = read_file(address, subject)
-    name = _other_encoding(raw)
-    if name:
-        hint = f"Save it as UTF-8, for example with iconv -f {name} -t UTF-8"
-        where = Where(source=str(address))
-        raise StorageError(f"the {subject} is {name} text, not UTF-8", where=where, hint=hint)
-    return raw
-
-
-def read_source(address: Address, subject: str = "copybook") -> str:
-    """Read a text file such as a copybook as UTF-8, or as Latin-1 if it is not UTF-8.
-
-    Raises StorageError as ``read_text_file`` does; its text calls the file ``subject``.
-    """
-    raw = read_text_file(address, subject)
-    try:
-        return raw.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        return raw.decode("latin-1")
-
-
-def _other_encoding(raw: bytes) -> str:
-    """Return the encoding of a text that is not based on ASCII (UTF-16, UTF-32 or EBCDIC), otherwise "".
-
-    Examples: "UTF-16LE" and "IBM1047". EBCDIC is a guess from the frequency of its bytes, which
-    Japanese or Cyrillic text without blanks has too. So valid UTF-8 is not taken for EBCDIC.
-    """
-    for mark, name in _WIDE_MARKS:
-        if raw.startswith(mark):
-            return name
-    if 0 in raw[:2]:
-        return "UTF-16BE" if raw[:1] == b"\0" else "UTF-16LE"
-    # In EBCDIC letters and digits are bytes from 0x81 on.
-    is_ebcdic = b" " not in raw and 2 * sum(
-        byte > _ASCII_END or byte == _BLANK for byte in raw
-    ) > len(raw)
-    return "IBM1047" if is_ebcdic and not _is_utf_8(raw) else ""
-
-
-def _is_utf_8(raw: bytes) -> bool:
-    try:
-        raw.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
-
-
 def is_file(address: Address) -> bool:
     """Return True if a file exists at the address."""
     store, path = locate(address)
@@ -235,15 +157,7 @@ def address_exists(address: Address) -> bool:
     return bool(store.get_file_info(path).type != fs.FileType.NotFound)
 
 
-def read_if_exists(store: fs.FileSystem, path: str) -> bytes | None:
-    """Read a file in a store, or return None if it does not exist."""
-    if store.get_file_info(path).type != fs.FileType.File:
-        return None
-    with store.open_input_file(path) as file:
-        return bytes(file.read())
-
-
-def address_speller(original: str, path: str) -> Callable[[str], str]:
+def make_address_speller(original: str, path: str) -> Callable[[str], str]:
     """Return a function that converts paths in a store to addresses in the form of ``original``.
 
     ``path`` is the store's path for ``original``. Example: for ``s3://b/x?region=r`` and ``b/x``, the
@@ -264,66 +178,50 @@ def address_speller(original: str, path: str) -> Callable[[str], str]:
     return spell
 
 
-def _entries(store: fs.FileSystem, folder: str) -> list[fs.FileInfo]:
-    """Return the entries of a local folder or a folder in a store, or [] if it does not exist."""
-    if store.type_name != "gcs":
-        here: list[fs.FileInfo] = store.get_file_info(fs.FileSelector(folder, allow_not_found=True))
-        return here
-    # pyarrow does not list folders of Google Cloud Storage that only exist as prefixes of objects, so
-    # they are derived from a recursive listing.
-    below = store.get_file_info(fs.FileSelector(folder, allow_not_found=True, recursive=True))
-    above = f"{folder.rstrip('/')}/"
-    entries_by_path: dict[str, fs.FileInfo] = {}
-    for entry in below:
-        name, deeper, _ = entry.path.removeprefix(above).partition("/")
-        path = above + name
-        if deeper or path not in entries_by_path:
-            entries_by_path[path] = fs.FileInfo(path, fs.FileType.Directory) if deeper else entry
-    return list(entries_by_path.values())
-
-
-def list_names(store: fs.FileSystem, folder: str) -> tuple[list[fs.FileInfo], int]:
-    """List the entries of a folder whose names are UTF-8, and count the other names."""
-    names = []
-    odd = 0
-    for entry in _entries(store, folder):
-        try:
-            entry.path.encode()
-        except UnicodeDecodeError:
-            odd += 1
-        else:
-            names.append(entry)
-    return names, odd
-
-
-def list_matching(store: fs.FileSystem, folder: str, pattern: re.Pattern[str]) -> list[fs.FileInfo]:
-    """List the entries of a folder whose names match a pattern and are UTF-8.
-
-    In a local folder only the matching files are examined, not the thousands of other files that
-    may be beside a trail.
-    """
-    try:
-        names = os.listdir(folder) if store.type_name == "local" else None  # noqa: PTH208  names only
-    except OSError:  # pyarrow words the error
-        names = None
-    if names is None:
-        entries = list_names(store, folder)[0]
-        return [entry for entry in entries if pattern.fullmatch(entry.base_name)]
-    matching = [name for name in names if pattern.fullmatch(name) and _is_utf8(name)]
-    found = store.get_file_info([f"{folder.rstrip('/')}/{name}" for name in matching])
-    return [info for info in found if info.type != fs.FileType.NotFound]
-
-
-def _is_utf8(name: str) -> bool:
-    """Return whether the bytes of a file name are UTF-8.
-
-    Otherwise Python has escaped them, for example 0xFF as U+DCFF.
-    """
-    return name.encode(errors="ignore").decode() == name
-
-
 def name_of(path: str) -> str:
     """Return the last part of a file's path or URI."""
     if URI.match(path):
         path = unquote(urlsplit(path).path)
     return path.rstrip("/").rpartition("/")[2]
+
+
+WILD: Final = re.compile(r"[*?[]")
+
+
+Addresses = Address | Iterable[Address]
+
+
+def is_pattern(address: str) -> bool:
+    """Return True if a file address contains a wildcard, so that it may be a pattern."""
+    return WILD.search(locate(address)[1]) is not None
+
+
+def addresses_of(sources: Addresses) -> tuple[str, ...]:
+    """Check one or several file addresses, and return them as strings.
+
+    Raises OptionError if there are none, or if one is empty.
+    """
+    several = (sources,) if isinstance(sources, str | os.PathLike) else tuple(sources)
+    if not several:
+        raise OptionError("the list of paths is empty")
+    addresses = tuple(os.fspath(one) for one in several)
+    if not all(addresses):
+        raise OptionError("a path is empty", hint="Use a dot (.) for the working folder")
+    return addresses
+
+
+def folder_of(address: Address) -> str:
+    """Return the address of the folder that contains a file."""
+    text = str(address)
+    path = locate(text)[1]
+    return make_address_speller(text, path)(path.rpartition("/")[0]) or (
+        "/" if path[:1] == "/" else "."
+    )
+
+
+def check_folder(folder: Address, subject: str) -> None:
+    """Raise StorageError if no folder exists at an address. ``subject`` is the option that names it."""
+    store, path = locate(folder)
+    if store.get_file_info(path).type != fs.FileType.Directory:
+        problem = f"{subject} names a folder that does not exist"
+        raise StorageError(problem, where=Where(source=os.fspath(folder)))

@@ -14,14 +14,9 @@ from typing import Final, Self
 from pyarrow import fs
 
 from trailgate.errors import did_you_mean, mask_logins
-from trailgate.storage.files.addresses import (
-    Address,
-    address_speller,
-    list_names,
-    locate,
-    name_of,
-    read_source,
-)
+from trailgate.storage.files.addresses import Address, locate, make_address_speller, name_of
+from trailgate.storage.files.file_search import list_names
+from trailgate.storage.files.text_files import read_source
 
 SUFFIXES: Final = ("", ".cpy", ".cbl", ".cob", ".copy", ".inc")
 
@@ -73,7 +68,7 @@ class MemberFinder:
         """Yield the addresses of the files in the folders of COPY members."""
         for folder in self.folders:
             store, path_in_store = locate(folder)
-            spell = address_speller(folder, path_in_store)
+            spell = make_address_speller(folder, path_in_store)
             entries = list_names(store, path_in_store or ".")[0]
             for entry in sorted(entries, key=lambda one: one.base_name):
                 if entry.type == fs.FileType.File:

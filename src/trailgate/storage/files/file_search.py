@@ -1,6 +1,7 @@
-"""Find files by address: single files, files of folders, and files that match a pattern.
+"""Search folders for files: by address, by pattern such as ``in/*.xml``, and by the form of their names.
 
-``find_files`` is for readers of files that exist, ``find_growing`` for streams.
+``find_files`` is for readers of files that exist, ``find_growing_folder`` for streams. Folders are
+listed in the same way on a local disk and in a store; names that are not UTF-8 are counted.
 """
 
 from __future__ import annotations
@@ -8,32 +9,32 @@ from __future__ import annotations
 import logging
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from pyarrow import fs
 
-from trailgate.errors import OptionError, StorageError, Where, mask_logins
+from trailgate.errors import StorageError, Where, mask_logins
 from trailgate.storage.files.addresses import (
     LOCAL,
     RENAME,
+    WILD,
     Address,
+    Addresses,
     address_in,
-    address_speller,
-    list_names,
+    addresses_of,
     locate,
+    make_address_speller,
     name_of,
 )
 
 LOG: Final = logging.getLogger(__name__)
-WILD: Final = re.compile(r"[*?[]")
 
 DEEP: Final = "**"
 DEEPEST: Final = 32  # the maximum nesting of folders
 
-Addresses = Address | Iterable[Address]
 
 UNSEARCHED: Final = "%s: folders in it are not searched: %s (%s searches them)"
 
@@ -44,25 +45,6 @@ class ListedFile(NamedTuple):
     path: str
     size: int
     modified: int | None
-
-
-def is_pattern(address: str) -> bool:
-    """Return True if a file address contains a wildcard, so that it may be a pattern."""
-    return WILD.search(locate(address)[1]) is not None
-
-
-def addresses_of(sources: Addresses) -> tuple[str, ...]:
-    """Return one or several file addresses as strings.
-
-    Raises OptionError if there are none, or if one is empty.
-    """
-    several = (sources,) if isinstance(sources, str | os.PathLike) else tuple(sources)
-    if not several:
-        raise OptionError("the list of paths is empty")
-    addresses = tuple(os.fspath(one) for one in several)
-    if not all(addresses):
-        raise OptionError("a path is empty", hint="Use a dot (.) for the working folder")
-    return addresses
 
 
 def find_files(
@@ -101,7 +83,7 @@ def find_files(
             raise _without_files(store, infos[0], subject, address)
         if len(infos) == 1 and infos[0].type == fs.FileType.Directory and not deep:
             _warn_of_folders(store, infos[0], address)
-        spell = address_speller(address, path_in_store)
+        spell = make_address_speller(address, path_in_store)
         for file in files:
             # A single file keeps the address by which it was requested.
             path = address if file.path == path_in_store else spell(file.path)
@@ -121,8 +103,8 @@ def _spot(store: fs.FileSystem, file: fs.FileInfo, path: str) -> str:
     return str(Path(file.path).parent.resolve() / file.base_name)
 
 
-def find_growing(folder: Address) -> tuple[ListedFile, ...]:
-    """Find the message files of a folder that a stream reads, or return () if it does not exist yet.
+def find_growing_folder(folder: Address) -> tuple[ListedFile, ...]:
+    """Find the files of a folder to which files are added, or return () if it does not exist yet.
 
     Raises StorageError if the address is not a folder.
     """
@@ -133,7 +115,7 @@ def find_growing(folder: Address) -> tuple[ListedFile, ...]:
     if info.type != fs.FileType.Directory:
         problem = "a stream of messages needs a folder to which files are added"
         raise StorageError(problem, where=Where(source=os.fspath(folder)))
-    spell = address_speller(os.fspath(folder), path_in_store)
+    spell = make_address_speller(os.fspath(folder), path_in_store)
     return tuple(ListedFile(spell(f.path), f.size, f.mtime_ns) for f in _files(store, info))
 
 
@@ -239,7 +221,7 @@ def _without_files(
 
 
 def describe_empty_files(paths: Sequence[str]) -> str:
-    """Return a sentence that lists empty files, or "" if there are none."""
+    """Return a warning about the empty files of a search as one sentence, or "" if there are none."""
     if not paths:
         return ""
     if len(paths) == 1:
@@ -248,16 +230,59 @@ def describe_empty_files(paths: Sequence[str]) -> str:
     return f"{len(paths):,} files are empty (0 bytes): {names}: were they written completely?"
 
 
-def folder_of(address: Address) -> str:
-    """Return the address of a file's folder."""
-    text = str(address)
-    path = locate(text)[1]
-    return address_speller(text, path)(path.rpartition("/")[0]) or ("/" if path[:1] == "/" else ".")
+def _list_folder(store: fs.FileSystem, folder: str) -> list[fs.FileInfo]:
+    """Return the entries of a local folder or a folder in a store, or [] if it does not exist."""
+    if store.type_name != "gcs":
+        here: list[fs.FileInfo] = store.get_file_info(fs.FileSelector(folder, allow_not_found=True))
+        return here
+    # pyarrow does not list folders of Google Cloud Storage that only exist as prefixes of objects, so
+    # they are derived from a recursive listing.
+    below = store.get_file_info(fs.FileSelector(folder, allow_not_found=True, recursive=True))
+    above = f"{folder.rstrip('/')}/"
+    entries_by_path: dict[str, fs.FileInfo] = {}
+    for entry in below:
+        name, deeper, _ = entry.path.removeprefix(above).partition("/")
+        path = above + name
+        if deeper or path not in entries_by_path:
+            entries_by_path[path] = fs.FileInfo(path, fs.FileType.Directory) if deeper else entry
+    return list(entries_by_path.values())
 
 
-def check_folder(folder: Address, subject: str) -> None:
-    """Raise StorageError if a folder does not exist. ``subject`` is the option that names it."""
-    store, path = locate(folder)
-    if store.get_file_info(path).type != fs.FileType.Directory:
-        problem = f"{subject} names a folder that does not exist"
-        raise StorageError(problem, where=Where(source=os.fspath(folder)))
+def list_names(store: fs.FileSystem, folder: str) -> tuple[list[fs.FileInfo], int]:
+    """List the files and folders in a folder whose names are UTF-8, and count the other names."""
+    names = []
+    odd = 0
+    for entry in _list_folder(store, folder):
+        try:
+            entry.path.encode()
+        except UnicodeDecodeError:
+            odd += 1
+        else:
+            names.append(entry)
+    return names, odd
+
+
+def list_matching(store: fs.FileSystem, folder: str, pattern: re.Pattern[str]) -> list[fs.FileInfo]:
+    """List the files and folders in a folder whose names match a regular expression and are UTF-8.
+
+    In a local folder only the matching files are examined, not the thousands of other files that
+    may be beside a trail.
+    """
+    try:
+        names = os.listdir(folder) if store.type_name == "local" else None  # noqa: PTH208  names only
+    except OSError:  # pyarrow words the error
+        names = None
+    if names is None:
+        entries = list_names(store, folder)[0]
+        return [entry for entry in entries if pattern.fullmatch(entry.base_name)]
+    matching = [name for name in names if pattern.fullmatch(name) and _is_utf8(name)]
+    found = store.get_file_info([f"{folder.rstrip('/')}/{name}" for name in matching])
+    return [info for info in found if info.type != fs.FileType.NotFound]
+
+
+def _is_utf8(name: str) -> bool:
+    """Return whether the bytes of a file name are UTF-8.
+
+    Otherwise Python has escaped them, for example 0xFF as U+DCFF.
+    """
+    return name.encode(errors="ignore").decode() == name

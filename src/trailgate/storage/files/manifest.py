@@ -17,9 +17,10 @@ from typing import Any, Final, Self
 from pyarrow import fs
 
 from trailgate.errors import StorageError, Where
-from trailgate.storage.files.addresses import LOCAL, read_if_exists
+from trailgate.storage.files.addresses import LOCAL
 from trailgate.storage.files.durable import replace_whole_file
-from trailgate.storage.files.listing import NUMBERED
+from trailgate.storage.files.text_files import read_if_exists
+from trailgate.storage.files.trail_names import NUMBERED
 
 CAPTURED_HINT: Final = "Restore it, or capture with --again, which does not read it"
 
@@ -195,3 +196,8 @@ def format_captured(files: Iterable[CapturedFile]) -> bytes:
     # Not asdict, which copies each value, as there may be very many files.
     rows = ({name: getattr(file, name) for name in CapturedFile.__slots__} for file in files)
     return b"".join(json.dumps(row).encode() + b"\n" for row in rows)
+
+
+def file_number_digits(prefix: str, manifest: Manifest) -> int:
+    """Return the number of digits at the end of the file names in a trail's manifest, 6 or 9."""
+    return len(manifest.files[-1].name) - len(Path(prefix).name)

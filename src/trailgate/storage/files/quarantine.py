@@ -1,7 +1,7 @@
-"""Messages as JSON lines: format and parse them, and write the quarantine file beside a trail.
+"""The quarantine file beside a trail: format its lines, and append them.
 
-A file of messages may have a JSON object per line. The quarantine file, which contains the messages
-that a capture rejected, has such lines too, with the place and the reason of each message::
+It contains the messages that a capture rejected, a JSON line for each (``json_lines.py``), with the
+place and the reason::
 
     {"body": "I,ORDERS,1", "headers": {"JMSMessageID": "ID:7"}, "source": ..., "reason": ...}
 """
@@ -9,13 +9,11 @@ that a capture rejected, has such lines too, with the place and the reason of ea
 from __future__ import annotations
 
 import base64
-import binascii
-import json
 import os
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import BinaryIO
 
 import numpy as np
 import pyarrow as pa
@@ -24,17 +22,9 @@ import pyarrow.compute as pc
 from trailgate.arrays import Mask
 from trailgate.columnar.kernels.words import SPARE
 from trailgate.columnar.templates import JSON_ESCAPES, PieceForm, RowPiece, measure_templates
-from trailgate.errors import DecodeError, StorageError, Where
+from trailgate.errors import StorageError, Where
 from trailgate.storage.files.durable import convert_write_errors
-
-# The types of a body that is not text, as json.loads returns them.
-_JSON_TYPES: Final = {
-    bool: "true or false",
-    int: "a number",
-    float: "a number",
-    dict: "an object",
-    list: "an array",
-}
+from trailgate.storage.files.json_lines import body_member, encode_json, encode_json_line
 
 
 def format_quarantine_line(
@@ -49,7 +39,7 @@ def format_quarantine_line(
     source, number, offset = place
     position = f"{number:010d}{offset:010d}"
     own = {"headers": dict(headers), "source": source, "position": position, "reason": reason}
-    return _line(_body_fields(body) | own)
+    return encode_json_line(body_member(body) | own)
 
 
 def format_quarantine_lines(
@@ -68,7 +58,7 @@ def format_quarantine_lines(
     texts, encoded = _body_texts(bodies)
     own = None
     if headers is not None:
-        own = pa.array([_json_text(dict(each)) for each in headers], pa.binary())
+        own = pa.array([encode_json(dict(each)) for each in headers], pa.binary())
     # A line: {"body": "...", "headers": {...}, "source": "...", "position": "...", "reason": "..."}. The body has two
     # forms, chosen by ``encoded``: as text (0), or in base64 (1). Plain pieces are written without escapes.
     body = (
@@ -77,7 +67,7 @@ def format_quarantine_lines(
     )
     before = b', "position": "'
     if isinstance(source, str):
-        before = b', "source": %b' % _json_text(source) + before
+        before = b', "source": %b' % encode_json(source) + before
     measured = measure_templates(
         [
             RowPiece(texts, body, encoded.astype(np.uint8)),
@@ -125,68 +115,6 @@ def _in_base64(body: bytes) -> bytes | None:
     except UnicodeDecodeError:
         return base64.b64encode(body)
     return None
-
-
-def format_message_line(body: bytes, headers: Mapping[str, str]) -> bytes:
-    """Format a message as a line of a file of JSON lines, with headers if it has any."""
-    fields = _body_fields(body)
-    return _line(fields | {"headers": dict(headers)} if headers else fields)
-
-
-def _body_fields(body: bytes) -> dict[str, Any]:
-    try:
-        return {"body": body.decode()}
-    except UnicodeDecodeError:
-        return {"body_base64": base64.b64encode(body).decode()}
-
-
-def _line(fields: dict[str, Any]) -> bytes:
-    return _json_text(fields) + b"\n"
-
-
-def _json_text(value: object) -> bytes:
-    return json.dumps(value, ensure_ascii=False).encode("utf-8", "backslashreplace")
-
-
-def parse_message_line(line: bytes) -> tuple[bytes, Mapping[str, str]]:
-    """Parse the JSON line of a message into body and headers. Raises DecodeError."""
-    try:
-        fields = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise DecodeError(f"the line is not JSON: {error}", where=Where(raw=line)) from None
-    if not isinstance(fields, dict):
-        raise DecodeError("the line is not a JSON object", where=Where(raw=line))
-    headers = fields.get("headers") or {}
-    if not isinstance(headers, dict):
-        raise DecodeError("headers are not a JSON object", where=Where(raw=line))
-    return _body(fields, line), {str(name): _text(value) for name, value in headers.items()}
-
-
-def _body(fields: dict[str, Any], line: bytes) -> bytes:
-    body, encoded = fields.get("body"), fields.get("body_base64")
-    try:
-        if isinstance(body, str):
-            return body.encode()
-        if isinstance(encoded, str):
-            return base64.b64decode(encoded, validate=True)
-    except (UnicodeEncodeError, binascii.Error) as error:
-        raise DecodeError(f"the body cannot be read: {error}", where=Where(raw=line)) from None
-    if "body" in fields and body is None and encoded is None:
-        # Imported late: workers that write trails load this module, but not trailgate.messages.
-        from trailgate.messages.messages import TOMBSTONE  # noqa: PLC0415
-
-        hint = "Kafka's tombstones have a null value; parser.type=debezium skips them"
-        raise DecodeError(TOMBSTONE, where=Where(raw=line), hint=hint)
-    hint = 'A line is {"body": "...", "headers": {...}}'
-    if body is not None:
-        raise DecodeError(
-            f"the body is {_JSON_TYPES[type(body)]}, not text", where=Where(raw=line), hint=hint
-        )
-    raise DecodeError("the line has no body", where=Where(raw=line), hint=hint)
-
-
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def append_files(path: Path, valid_bytes: int, parts: Sequence[Path]) -> None:

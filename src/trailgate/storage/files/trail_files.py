@@ -1,4 +1,7 @@
-"""Find the files of a trail, for readers (``find_trail``) and for checks (``find_stored_trail``).
+"""Find the files of a trail: list them, and compare them with the manifest.
+
+``list_trail`` lists the numbered files at a prefix, without checks. ``find_trail`` finds a trail for
+readers, ``find_stored_trail`` for checks.
 
 Readers get only complete files, in order, as the manifest lists them; anything else is an error.
 Checks get everything stored under a prefix, so that they can report problems. Commands that show
@@ -7,9 +10,13 @@ single files use ``find_files_at``.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 from itertools import pairwise
+from pathlib import Path
 from typing import Final, NamedTuple
 
 from pyarrow import fs
@@ -18,22 +25,19 @@ from trailgate.errors import OptionError, StorageError, TrailgateError, Where, m
 from trailgate.model.tables import Definitions
 from trailgate.options import check_calls
 from trailgate.storage.files.addresses import (
+    LOCAL,
+    WILD,
     Address,
+    Addresses,
+    addresses_of,
+    locate,
+    make_address_speller,
     name_of,
 )
-from trailgate.storage.files.file_search import Addresses, addresses_of
-from trailgate.storage.files.listing import (
-    HINT,
-    TrailFile,
-    TrailListing,
-    expand_trail_pattern,
-    find_single_file,
-    list_trail,
-    number_digits,
-    read_definitions,
-    trail_definitions,
-)
+from trailgate.storage.files.file_search import list_matching, match_paths
 from trailgate.storage.files.manifest import Manifest, ManifestFile, read_manifest
+from trailgate.storage.files.text_files import read_definitions_file, read_trail_definitions
+from trailgate.storage.files.trail_names import NUMBERED, number_digits, split_trail_name
 
 __all__ = [
     "TrailFile",
@@ -44,10 +48,37 @@ __all__ = [
     "find_trails",
 ]
 
+HINT: Final = "Name a trail by its prefix, such as dirdat/ot for dirdat/ot000000000"
+
 LAST_LISTED: Final = 16  # files that a writer may have completed while the folder was listed
 NO_DEFINITIONS: Final = Definitions(())
 CHECK: Final = "trailgate check {} lists the damage"
 COPY_AGAIN: Final = f"Copy the file again. {CHECK}"
+
+
+@dataclass(frozen=True, slots=True)
+class TrailFile:
+    """One file of a trail, with the number of bytes to read from it."""
+
+    path: str
+    number: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class TrailListing:
+    """The files of a trail by number, with paths in a store.
+
+    ``spell`` converts such paths to addresses.
+
+    If ``alone``, the address named a single file, so the other files of the trail are not listed.
+    """
+
+    store: fs.FileSystem
+    prefix: str
+    files: tuple[TrailFile, ...]
+    spell: Callable[[str], str]
+    alone: bool = False
 
 
 class TrailPosition(NamedTuple):
@@ -156,6 +187,86 @@ class TrailFiles:
             return replace(self, files=files, growing=False, cut_off=False, missing=())
         last = replace(files[-1], size=min(end.offset, files[-1].size))
         return replace(self, files=(*files[:-1], last), growing=False, cut_off=False, missing=())
+
+
+def list_trail(address: Address) -> TrailListing:
+    """List the files of a trail by its prefix or its folder, or only the one file at the address.
+
+    The list is empty if nothing exists there. Raises StorageError if a folder contains several
+    trails.
+    """
+    store, path = locate(address)
+    spell = make_address_speller(os.fspath(address), path)
+    info = store.get_file_info(path)
+    if info.type == fs.FileType.File:
+        digits, number = split_trail_name(name_of(path))
+        file = TrailFile(path, number, info.size)
+        return TrailListing(store, path[: len(path) - digits], (file,), spell, alone=True)
+    if info.type != fs.FileType.Directory:
+        folder = path.rpartition("/")[0] or ("/" if path.startswith("/") else ".")
+        numbered = _list_numbered(store, folder, name_of(path))
+        return TrailListing(store, path, tuple(file for _, file in numbered), spell)
+    numbered = _list_numbered(store, path.rstrip("/") or "/")
+    prefixes = sorted({prefix for prefix, _ in numbered})
+    if len(prefixes) > 1:
+        problem = f"more than one trail in the directory: {', '.join(map(name_of, prefixes))}"
+        where = Where(source=os.fspath(address))
+        raise StorageError(problem, where=where, hint="Name one by its prefix")
+    return TrailListing(store, (prefixes or [path])[0], tuple(file for _, file in numbered), spell)
+
+
+def _list_numbered(
+    store: fs.FileSystem, folder: str, stem: str | None = None
+) -> list[tuple[str, TrailFile]]:
+    """Return the trail files in a folder, as pairs of their trail's prefix and the file.
+
+    With ``stem`` (``ot``), only files of that trail are returned (``ot000000000``).
+    """
+    pattern = (
+        NUMBERED if stem is None else re.compile(rf"{re.escape(stem)}(?P<number>\d{{9}}|\d{{6}})")
+    )
+    numbered = []
+    for entry in list_matching(store, folder, pattern):
+        matched = pattern.fullmatch(entry.base_name)
+        if matched and entry.type == fs.FileType.File:
+            path = entry.path.removeprefix("./")
+            file = TrailFile(path, int(matched["number"]), entry.size)
+            numbered.append((path[: len(path) - len(matched["number"])], file))
+    return sorted(numbered, key=lambda pair: (pair[1].number, pair[1].path))
+
+
+def expand_trail_pattern(address: str) -> list[str]:
+    """Return the prefixes of the trails that a pattern such as ``dirdat/*`` matches, by name.
+
+    Another address, and a pattern that matches no trail, are returned unchanged.
+    """
+    store, path = locate(address)
+    if not WILD.search(path) or store.get_file_info(path).type != fs.FileType.NotFound:
+        return [address]
+    spell = make_address_speller(address, path)
+    prefixes = {
+        path_found[: -number_digits(path_found)]
+        for path_found in match_paths(store, f"{path}[0-9]*")
+        if number_digits(path_found)
+    }
+    named = [prefix for prefix in sorted(prefixes) if fnmatchcase(name_of(prefix), name_of(path))]
+    return [spell(prefix) for prefix in named] or [address]
+
+
+def find_single_file(address: str) -> TrailFile:
+    """Find a single trail file, whatever its name. Raises StorageError if it does not exist."""
+    store, path = locate(address)
+    info = store.get_file_info(path)
+    if info.type != fs.FileType.File:
+        raise StorageError("the file does not exist", where=Where(source=address))
+    return TrailFile(address, split_trail_name(name_of(path))[1], info.size)
+
+
+def files_on_disk(prefix: str) -> list[TrailFile]:
+    """Return the local files with names like those of the trail's files, published or not."""
+    target = Path(prefix)
+    numbered = _list_numbered(LOCAL, str(target.parent))
+    return [file for own, file in numbered if name_of(own) == target.name]
 
 
 def find_trail(path: Address, definitions: Address | Definitions | None = None) -> TrailFiles:
@@ -279,8 +390,8 @@ def _definitions(listing: TrailListing, given: Address | Definitions | None) -> 
     if isinstance(given, Definitions):
         return given
     if given is not None:
-        return read_definitions(given)
-    stored_definitions = trail_definitions(listing.prefix, listing.store)
+        return read_definitions_file(given)
+    stored_definitions = read_trail_definitions(listing.prefix, listing.store)
     return NO_DEFINITIONS if stored_definitions is None else stored_definitions
 
 
@@ -320,10 +431,10 @@ def find_stored_trail(path: str, definitions: str | None = None) -> StoredTrail:
         raise StorageError("no trail files here", where=Where(source=path), hint=HINT)
     known: Definitions | None = None
     if definitions is not None:
-        known = read_definitions(definitions)
+        known = read_definitions_file(definitions)
     else:
         try:
-            known = trail_definitions(listing.prefix, listing.store)
+            known = read_trail_definitions(listing.prefix, listing.store)
         except TrailgateError as error:
             faults.append(f"the definitions file cannot be understood: {error}")
     return StoredTrail(

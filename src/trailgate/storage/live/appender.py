@@ -26,11 +26,13 @@ from trailgate.options import check_calls
 from trailgate.storage.files.addresses import Address
 from trailgate.storage.files.locks import lock
 from trailgate.storage.files.trail_files import TrailPosition
+from trailgate.storage.live.checkpoint import mark_transaction
 from trailgate.storage.live.growing_file import Disk
 from trailgate.storage.live.live_trail import AppendOptions, LiveTrail, Recovery, load_checkpoint
-from trailgate.storage.live.recovery import Recovered, mark_of
+from trailgate.storage.live.recovery import Recovered
 from trailgate.storage.writing.segments import count_fitting
-from trailgate.storage.writing.target import local_prefix, local_trail, tables_of
+from trailgate.storage.writing.target import definitions_to_write
+from trailgate.storage.writing.trail_location import local_prefix, local_trail
 from trailgate.storage.writing.transaction_chain import BETWEEN, check_continuation
 from trailgate.trail.writing.writer import EncodedTrail, encode
 
@@ -63,7 +65,7 @@ class TrailAppender:
             # later step fails, the stack undoes the earlier ones in reverse.
             resources.enter_context(lock(self._prefix))
             known = load_checkpoint(self._prefix, options)
-            self._definitions = tables_of(local_trail(self._prefix), definitions)
+            self._definitions = definitions_to_write(local_trail(self._prefix), definitions)
             disk.replace(Path(f"{self._prefix}.def"), write_sourcedefs(self._definitions))
             tables = self._definitions
             self._trail = LiveTrail(disk, self._prefix, options, tables, known)
@@ -113,7 +115,7 @@ class TrailAppender:
                 begin = self._write(batch, encoded, begin)
         self._last = last
         if last.closes:
-            self._trail.last = mark_of(batch, batch.rows - 1)
+            self._trail.last = mark_transaction(batch, batch.rows - 1)
 
     def commit(self, source_position: str) -> None:
         """Make everything appended durable, together with the position at which the source continues.
@@ -170,8 +172,8 @@ class TrailAppender:
         if not files.is_open or end == begin:
             if files.is_open:
                 files.finish()
-            self._trail.begin(mark_of(batch, begin))
+            self._trail.begin(mark_transaction(batch, begin))
             return begin
         body = memoryview(encoded.body)[int(encoded.starts[begin]) : int(encoded.starts[end])]
-        files.write(body, (mark_of(batch, begin), mark_of(batch, end - 1)))
+        files.write(body, (mark_transaction(batch, begin), mark_transaction(batch, end - 1)))
         return end

@@ -29,16 +29,17 @@ from trailgate.storage.files.manifest import (
     manifest_path,
     read_manifest,
 )
+from trailgate.storage.files.trail_names import format_file_number
 from trailgate.storage.live.growing_file import Disk
 from trailgate.storage.publish.protocol import OvertakenError
-from trailgate.storage.writing.growing_header import (
+from trailgate.storage.writing.header_patches import (
     patches_to_begin,
     patches_to_finish,
     patches_to_reopen,
 )
 from trailgate.storage.writing.segments import Segment
-from trailgate.storage.writing.target import check_trail
-from trailgate.storage.writing.trail_location import TrailTarget, number_files, number_text
+from trailgate.storage.writing.target import check_appendable
+from trailgate.storage.writing.trail_location import TrailTarget, number_files
 from trailgate.storage.writing.transaction_chain import PartEnds, follow_chain
 
 TRIED: Final = 10  # the maximum attempts if other runs publish to the trail at the same time
@@ -135,7 +136,7 @@ def commit_files(target: TrailTarget, batch: QueryBatch, parts: Sequence[BatchPa
     """
     for _ in range(TRIED):
         location, manifest = target.location.recover()
-        check_trail(location, manifest, target.options)
+        check_appendable(location, manifest, target.options)
         if is_committed(manifest, batch):
             return False
         before = manifest or Manifest()
@@ -176,7 +177,7 @@ def commit_batch(
         manifest = read_manifest(target.prefix)
         if is_committed(manifest, batch):
             return False
-        check_trail(target.location, manifest, target.options)
+        check_appendable(target.location, manifest, target.options)
         disk = disk or Disk()
         if manifest is None:
             # From here on, files that are not in the manifest are not mistaken for the trail's.
@@ -259,7 +260,7 @@ class _Commit:
     def _place(self, segment: Segment) -> None:
         number = self.files[-1].number + 1 if self.files else 0
         digits = self.target.options.seq_digits
-        final = Path(f"{self.target.prefix}{number_text(number, digits)}")
+        final = Path(f"{self.target.prefix}{format_file_number(number, digits)}")
         staged = self.target.staging / segment.name
         first = (segment.first_csn, segment.first_time)
         patches = patches_to_begin(staged, str(final), number, first)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from trailgate.errors import StorageError, Where
+from trailgate.model.changes import ChangeBatch
 
 VERSION: Final = 1
 OTHER_VERSION: Final = "Use the version of Trailgate that wrote it, or a newer one"
@@ -57,8 +58,8 @@ def checkpoint_path(prefix: str) -> Path:
     return Path(f"{prefix}.checkpoint.json")
 
 
-def is_live(prefix: str) -> bool:
-    """Return True if a local trail is a live trail, which has a checkpoint."""
+def has_checkpoint(prefix: str) -> bool:
+    """Return True if a local trail has a checkpoint, so that it is a live trail."""
     return checkpoint_path(prefix).exists()
 
 
@@ -85,3 +86,9 @@ def read_checkpoint(prefix: str) -> Checkpoint | None:
     except (OSError, ValueError, LookupError, TypeError, RecursionError) as error:
         problem = f"the checkpoint cannot be understood: {error!r}"
         raise StorageError(problem, where=Where(source=str(path)), hint=HINT) from error
+
+
+def mark_transaction(batch: ChangeBatch, order: int) -> TransactionMark:
+    """Return the id and CSN of a transaction, and the commit time of its operation ``order`` in the batch."""
+    block, row = batch.find(order)
+    return TransactionMark(block.tx_id[row].as_py(), block.csn[row].as_py(), int(block.op_ts[row]))

@@ -18,8 +18,8 @@ from trailgate.storage.files.durable import (
     sync_folder,
 )
 from trailgate.storage.files.trail_files import TrailPosition
+from trailgate.storage.files.trail_names import trail_file_path
 from trailgate.storage.live.checkpoint import TransactionMark
-from trailgate.storage.live.recovery import file_path
 from trailgate.trail.format.file_header import FileHeader, encode_header
 
 
@@ -90,7 +90,7 @@ class GrowingFile:
         number = self.number
         if number >= 10**self._digits:
             raise StorageError(f"file number {number} has more than {self._digits} digits")
-        path = file_path(self._prefix, number, self._digits)
+        path = trail_file_path(self._prefix, number, self._digits)
         header, data = self._template, b""
         if header is not None:
             trail = replace(header.trail, seqno=number, filename=str(path))
@@ -109,7 +109,7 @@ class GrowingFile:
         before the position.
         """
         number, size = position
-        self._file = self._disk.open(file_path(self._prefix, number, self._digits))
+        self._file = self._disk.open(trail_file_path(self._prefix, number, self._digits))
         self._file.truncate(size)
         self._header, self._last, self._fresh = header, last, False
         self.number, self.size = number, size

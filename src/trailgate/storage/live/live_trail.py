@@ -17,9 +17,8 @@ from typing import Final
 from trailgate.errors import OptionError, StorageError, Where
 from trailgate.model.tables import Definitions
 from trailgate.options import NamedValues, check_calls
-from trailgate.storage.files.listing import TrailFile, files_on_disk
 from trailgate.storage.files.manifest import manifest_path
-from trailgate.storage.files.trail_files import TrailPosition
+from trailgate.storage.files.trail_files import TrailFile, TrailPosition, files_on_disk
 from trailgate.storage.live.checkpoint import (
     Checkpoint,
     TransactionMark,
@@ -31,7 +30,7 @@ from trailgate.storage.live.growing_file import Disk, GrowingFile
 from trailgate.storage.live.recovery import Recovered, files_after, read_tail
 from trailgate.storage.reading.trail_file import TrailFileReader
 from trailgate.storage.writing.segments import WriteOptions
-from trailgate.storage.writing.target import PRODUCER, file_header
+from trailgate.storage.writing.target import PRODUCER, build_file_header
 from trailgate.trail.format.file_header import ContinuityInfo, FileHeader
 from trailgate.trail.writing.file_headers import encode_metadata, fill_in_format
 from trailgate.trail.writing.writer import encode_restart_record
@@ -88,7 +87,7 @@ class AppendOptions(WriteOptions):
 
 
 def load_checkpoint(prefix: str, options: AppendOptions) -> Checkpoint | None:
-    """Return a live trail's checkpoint, or None if the trail does not exist yet.
+    """Return the checkpoint from which a live trail is continued, or None if the trail does not exist yet.
 
     Raises StorageError or OptionError if the trail cannot be continued.
     """
@@ -257,7 +256,7 @@ class LiveTrail:
 
 
 def _template(prefix: str, options: AppendOptions) -> FileHeader:
-    header = file_header(prefix, options.seq_digits, _now())
+    header = build_file_header(prefix, options.seq_digits, _now())
     header = replace(
         header,
         producer=replace(header.producer, name=options.group),

@@ -20,9 +20,9 @@ from trailgate.model.kernels import APART, BEGINS, UNDOES
 from trailgate.model.tables import Definitions
 from trailgate.model.transactions import follow, mask_begins
 from trailgate.options import check_calls
-from trailgate.storage.files.listing import TrailFile
-from trailgate.storage.files.trail_files import COPY_AGAIN, TrailFiles, TrailPosition
-from trailgate.storage.live.checkpoint import Checkpoint, TransactionMark
+from trailgate.storage.files.trail_files import COPY_AGAIN, TrailFile, TrailFiles, TrailPosition
+from trailgate.storage.files.trail_names import trail_file_path
+from trailgate.storage.live.checkpoint import Checkpoint, TransactionMark, mark_transaction
 from trailgate.storage.reading.trail_file import LONGEST, TrailFileReader
 from trailgate.storage.reading.transaction_spans import find_last_begin, find_last_end
 from trailgate.trail.format.record_types import RecordRole
@@ -106,16 +106,10 @@ class DuplicateSkipper:
     def _check(self, batch: ChangeBatch, last: Mask) -> None:
         """Raise StorageError if the last skipped transaction is not the same as in the trail."""
         for order in np.flatnonzero(last).tolist():
-            received, expected = mark_of(batch, order), self._recovered.last
+            received, expected = mark_transaction(batch, order), self._recovered.last
             if expected is None or (received.tx_id, received.csn) != (expected.tx_id, expected.csn):
                 problem = f"the source returned {received}, but the trail has {expected}"
                 raise StorageError(problem, hint="Does the source start at the requested position?")
-
-
-def mark_of(batch: ChangeBatch, order: int) -> TransactionMark:
-    """Return the id and CSN of a transaction, and the commit time of its operation ``order`` in the batch."""
-    block, row = batch.find(order)
-    return TransactionMark(block.tx_id[row].as_py(), block.csn[row].as_py(), int(block.op_ts[row]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,11 +134,6 @@ class CheckpointTail:
     path: Path | None = None
 
 
-def file_path(prefix: str, number: int, digits: int) -> Path:
-    """Return the path of a live trail's file by its number."""
-    return Path(f"{prefix}{number:0{digits}}")
-
-
 def files_after(prefix: str, checkpoint: Checkpoint) -> list[TrailFile]:
     """Return the checkpoint's file and the files after it.
 
@@ -153,7 +142,7 @@ def files_after(prefix: str, checkpoint: Checkpoint) -> list[TrailFile]:
     """
     after_checkpoint: list[TrailFile] = []
     for number in range(checkpoint.file, checkpoint.begun + 2):
-        path = file_path(prefix, number, checkpoint.digits)
+        path = trail_file_path(prefix, number, checkpoint.digits)
         if not path.exists():
             continue
         if number > checkpoint.begun or number > checkpoint.file + len(after_checkpoint):
@@ -184,7 +173,7 @@ def _check_committed(
         except DecodeError as error:
             problem = f"the committed bytes are damaged: {error.problem}"
     if problem:
-        path = file_path(prefix, checkpoint.file, checkpoint.digits)
+        path = trail_file_path(prefix, checkpoint.file, checkpoint.digits)
         raise StorageError(problem, where=Where(source=str(path)), hint=COPY_AGAIN.format(prefix))
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO, Final, Self
 
 from trailgate.errors import StorageError, Where
-from trailgate.storage.files.addresses import LOCAL, absolute, read_if_exists
+from trailgate.storage.files.addresses import LOCAL, absolute
 from trailgate.storage.files.durable import (
     convert_write_errors,
     remove_folder,
@@ -25,6 +25,7 @@ from trailgate.storage.files.durable import (
 )
 from trailgate.storage.files.locks import lock
 from trailgate.storage.files.quarantine import append_files, append_lines
+from trailgate.storage.files.text_files import read_if_exists
 from trailgate.storage.publish.protocol import (
     RUN_RECORD,
     CommitPlan,

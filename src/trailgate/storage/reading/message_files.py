@@ -19,26 +19,25 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import CHUNK, Longs, Octets
-from trailgate.columnar.delimited import find_token_offsets
 from trailgate.columnar.rows import distinct_numbers
 from trailgate.errors import DecodeError, TrailgateError, Where
 from trailgate.messages.error_columns import ErrorColumns
-from trailgate.messages.messages import NO_HEADERS, MessageBatch, MessageCutter
-from trailgate.messages.problems import NO_PROBLEMS, Problem, Problems
+from trailgate.messages.messages import MessageBatch, MessageCutter
+from trailgate.storage.files.addresses import Addresses
 from trailgate.storage.files.even_parts import even_cuts
-from trailgate.storage.files.file_search import (
-    Addresses,
-    ListedFile,
-    describe_empty_files,
-    find_files,
-)
+from trailgate.storage.files.file_search import ListedFile, describe_empty_files, find_files
 from trailgate.storage.files.opened_file import (
     CompressedFile,
     OpenedFile,
     codec_of,
     is_empty_file,
 )
-from trailgate.storage.files.quarantine import parse_message_line
+from trailgate.storage.reading.message_lines import (
+    ReadMessages,
+    join_messages,
+    json_messages,
+    line_messages,
+)
 
 # The maximum range: starting a task costs little compared to it.
 MESSAGE_SPLIT_BYTES: Final = 128 << 20
@@ -49,8 +48,6 @@ LONGEST: Final = 256 << 20  # the default maximum of a message, as it must fit m
 CUT_FROM: Final = 100 << 20  # larger messages are cut into transactions, if their format can be
 
 BATCH_MESSAGES: Final = 1 << 14  # the most messages in a batch if each is a file
-NEWLINE: Final = 10
-RETURN: Final = 13
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,10 +209,10 @@ def position_of(batch: MessageBatch, message: int) -> MessagePosition:
     return MessagePosition(int(batch.files[message]), int(batch.offsets[message]))
 
 
-def with_place(
+def with_message_place(
     error: TrailgateError, files: MessageFiles, position: MessagePosition
 ) -> TrailgateError:
-    """Add to an error the file's name and, if the file has several messages, the message's offset."""
+    """Add to a message's error the name of its message file and, if the file has several messages, its offset."""
     where, path = error.where, files.files[position.file].path
     if files.is_lined(position.file):
         error.where = replace(where, source=path, message=None, begin=position.offset)
@@ -225,10 +222,10 @@ def with_place(
     return error
 
 
-def with_places(
+def with_message_places(
     errors: ErrorColumns, files: MessageFiles, numbers: Longs, offsets: Longs
 ) -> ErrorColumns:
-    """Add files and offsets to the errors of several messages, as `with_place` does to one error."""
+    """Add the message files and offsets to the errors of several messages, as `with_message_place` does for one."""
     known, which = distinct_numbers(numbers)
     paths = pa.array([files.files[number].path for number in known.tolist()], pa.string())
     lined = np.array([files.is_lined(number) for number in known.tolist()], bool)[which]
@@ -305,19 +302,6 @@ def plan_ranges(
 
 
 Reader = OpenedFile | CompressedFile
-
-
-class ReadMessages(NamedTuple):
-    """Messages read from files. A message that cannot be read has an empty body and a problem."""
-
-    messages: MessageBatch
-    problems: Problems = NO_PROBLEMS
-
-    def part(self, begin: int, stop: int) -> ReadMessages:
-        """Return the read messages from ``begin`` to before ``stop``."""
-        number = self.problems.message
-        problems = self.problems.where((number >= begin) & (number < stop)).moved(-begin)
-        return ReadMessages(self.messages.slice(begin, stop), problems)
 
 
 def read_messages(
@@ -483,66 +467,3 @@ def _too_long(path: str, at: int, longest: int, why_not: str = "") -> DecodeErro
         where=Where(source=path, offset=at),
         hint=f"It cannot be cut: {why_not}" if why_not else hint,
     )
-
-
-def line_bounds(data: pa.Buffer) -> tuple[Longs, Longs]:
-    """Return the starts and ends of non-empty lines in bytes, without newline and carriage return."""
-    octets = np.frombuffer(data, np.uint8)
-    newlines = find_token_offsets(octets, b"\n")
-    if len(octets) and octets[-1] != NEWLINE:
-        # The last line may lack its newline.
-        newlines = np.append(newlines, len(octets))
-    ends = newlines.astype(np.int64)
-    starts = np.concatenate([np.zeros(min(1, len(ends)), np.int64), ends[:-1] + 1])
-    ends = ends - ((ends > starts) & (octets[np.maximum(ends - 1, 0)] == RETURN))
-    # Empty lines do not count as messages.
-    filled = ends > starts
-    return starts[filled], ends[filled]
-
-
-def line_messages(data: pa.Buffer, begin: MessagePosition, _: str = "") -> ReadMessages:
-    """Convert each non-empty line of ``data`` to a message. ``begin`` is the position of the first byte."""
-    starts, ends = line_bounds(data)
-    files = np.full(len(starts), begin.file, np.int64)
-    return ReadMessages(MessageBatch(data, starts, ends, files, starts + begin.offset))
-
-
-def json_messages(data: pa.Buffer, begin: MessagePosition, source: str = "") -> ReadMessages:
-    """Parse the body and headers of the message in each JSON line of ``data``.
-
-    ``begin`` is the position of the first byte, and ``source`` the file's name for errors.
-    """
-    starts, ends = line_bounds(data)
-    view = memoryview(data)
-    bodies, headers, problems = [], [], []
-    for i, (start, end) in enumerate(zip(starts.tolist(), ends.tolist(), strict=True)):
-        try:
-            body, header = parse_message_line(bytes(view[start:end]))
-        except TrailgateError as error:
-            # The line stays a message, with its number and offset: its problem refers to it.
-            body, header = b"", NO_HEADERS
-            offset = begin.offset + start
-            problems.append(Problem(i, error.with_place(source=source, offset=offset)))
-        bodies.append(body)
-        headers.append(header)
-    bounds = np.zeros(len(bodies) + 1, np.int64)
-    np.cumsum([len(body) for body in bodies], out=bounds[1:])
-    messages = MessageBatch(
-        data=pa.py_buffer(b"".join(bodies)),
-        starts=bounds[:-1],
-        ends=bounds[1:],
-        files=np.full(len(starts), begin.file, np.int64),
-        offsets=starts + begin.offset,
-        headers=tuple(headers),
-    )
-    return ReadMessages(messages, Problems.of(problems))
-
-
-def join_messages(parts: Sequence[ReadMessages]) -> ReadMessages:
-    """Combine messages read from several files. A single part is not copied."""
-    if len(parts) == 1:
-        return parts[0]
-    batches = [part.messages for part in parts]
-    counts = np.cumsum([0, *(len(batch) for batch in batches[:-1])]).tolist()
-    moved = [part.problems.moved(count) for part, count in zip(parts, counts, strict=True)]
-    return ReadMessages(MessageBatch.join(batches), Problems.join(moved))

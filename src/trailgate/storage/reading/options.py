@@ -241,7 +241,7 @@ def _compare(csn: pa.Array, bound: str, holds: Any) -> pa.Array:
 
 
 def match_tables(names: pa.Array, tables: TablePatterns) -> pa.Array:
-    """Return a mask of the table names that the patterns match. A record without a name matches none."""
+    """Return a mask of a column of table names: True for names that the option ``tables`` selects, NULL if a record has none."""
     encoded = names.dictionary_encode()
     fits = pa.array([tables.fits(name) for name in encoded.dictionary.to_pylist()], pa.bool_())
     return fits.take(encoded.indices)

@@ -25,28 +25,19 @@ from trailgate.model.kernels import BEGINS
 from trailgate.model.operations_table import mask_undatable
 from trailgate.model.tables import Definitions
 from trailgate.storage.files.even_parts import even_cuts
-from trailgate.storage.files.listing import TrailFile, number_digits
-from trailgate.storage.files.trail_files import TrailFiles, TrailPosition
-from trailgate.storage.reading.sequence_check import SequenceCheck
+from trailgate.storage.files.trail_files import TrailFile, TrailFiles, TrailPosition
+from trailgate.storage.files.trail_names import number_digits
+from trailgate.storage.reading.indicator_check import SequenceCheck
+from trailgate.storage.reading.record_runs import RecordRun, find_record_begin
+from trailgate.storage.reading.trail_definitions import EarlierTables
 from trailgate.storage.reading.trail_file import (
     LONGEST,
-    EarlierTables,
     TrailFileReader,
+    describe_size,
     usual_charset,
 )
-from trailgate.storage.reading.trail_rest import describe_size
-from trailgate.storage.reading.transaction_spans import (
-    RecordRun,
-    RestartFilter,
-    find_next_begin,
-    find_record_begin,
-)
-from trailgate.trail.format.file_header import (
-    MISNUMBERED,
-    ORACLE,
-    FileHeader,
-    find_other_number,
-)
+from trailgate.storage.reading.transaction_spans import RestartFilter, find_next_begin
+from trailgate.trail.format.file_header import MISNUMBERED, ORACLE, FileHeader, find_other_number
 from trailgate.trail.reading.images import EVERYTHING, ReadSelection
 from trailgate.trail.reading.reader import ReaderState, decode
 from trailgate.trail.reading.record_table import build_record_table
@@ -110,7 +101,7 @@ class NoticeLog:
         other = find_other_number(header, file.number) if number_digits(file.path) else None
         if other is not None:
             self.once(OTHER_FILE, file.path, MISNUMBERED.format(other, file.number))
-        if is_newer(header):
+        if has_newer_level(header):
             self.once(NEWER, file.path, header.trail.compatibility, HIGHEST_LEVEL)
         problem = describe_size(reader)
         if problem:
@@ -123,8 +114,8 @@ class NoticeLog:
             self.once(UNDEFINED, path, ", ".join(names[:NAMED]), more)
 
 
-def is_newer(header: FileHeader) -> bool:
-    """Return True if a trail file has a level that is newer than the known levels."""
+def has_newer_level(header: FileHeader) -> bool:
+    """Return True if the level of a trail file is newer than those that this version knows."""
     return header.trail.compatibility > HIGHEST_LEVEL
 
 
@@ -438,7 +429,7 @@ def _check_end(run: RecordRun, path: str) -> None:
         )
 
 
-def read_records(
+def read_split_records(
     trail: TrailFiles, split: TrailSplit, notices: NoticeLog | None = None
 ) -> Iterator[pa.RecordBatch]:
     """Yield the records that begin in a split of a trail, including those that a restart undid."""

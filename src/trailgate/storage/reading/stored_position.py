@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Final, NamedTuple
 
-from trailgate.errors import DecodeError, StorageError, TrailgateError, Where
+from trailgate.errors import DecodeError, StorageError, Where
 from trailgate.model.positions import parse_position
 from trailgate.storage.files.addresses import name_of
 from trailgate.storage.files.trail_files import TrailFiles, TrailPosition
@@ -159,23 +159,6 @@ def _csn(trail: TrailFiles, position: TrailPosition, record: TrailRecord) -> str
             first = reader.read(begin.offset, LONGEST)
             raw = decode_record(first, order=reader.order, base=begin.offset).token(LOGCSN)
     return None if raw is None else raw.decode("utf-8", "replace")
-
-
-def find_last_csn(trail: TrailFiles) -> str | None:
-    """Return the CSN of the last transaction of a trail.
-
-    Returns "" if the transaction has no CSN, and None if no transaction can be read.
-    """
-    try:
-        begin = find_last_begin(trail, trail.end)
-        if begin is None:
-            return None
-        with TrailFileReader(trail.file(begin.number)) as reader:
-            data = reader.read(begin.offset, LONGEST)
-            record = decode_record(data, order=reader.order, base=begin.offset)
-    except TrailgateError:
-        return None  # reading raises the same error, if it reads these bytes
-    return (record.token(LOGCSN) or b"").decode("utf-8", "replace")
 
 
 def _another(

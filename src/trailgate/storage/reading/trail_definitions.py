@@ -1,13 +1,14 @@
-"""Find the definition of a table that is valid for an operation of a trail, by its position.
+"""Find the tables that a trail defines: in metadata records of its files, or in its definitions file.
 
 A trail may define a table more than once: each file defines its tables before their first operation
 in it, and again if a table changes. The definition of an operation is the last one before it in its
-own file.
+own file (``TrailDefinitions``). ``EarlierTables`` finds the tables before the offset at which reading a
+file starts, and ``find_first_ddl`` the statements that change tables.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -15,16 +16,25 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trailgate.arrays import Longs
+from trailgate.arrays import Longs, Octets
 from trailgate.columnar.kernels.numbers import DIGITS
 from trailgate.errors import DefinitionError, OptionError, Where
 from trailgate.model.positions import parse_position
 from trailgate.model.table_names import normalize_table_name
 from trailgate.model.tables import Table
-from trailgate.storage.files.listing import TrailFile
-from trailgate.storage.files.trail_files import TrailFiles, find_trail
-from trailgate.storage.reading.trail_file import TrailFileReader, may_define_tables
-from trailgate.trail.records.table_metadata import NO_TABLES, TrailTables
+from trailgate.storage.files.trail_files import TrailFile, TrailFiles, TrailPosition, find_trail
+from trailgate.storage.reading.trail_file import LONGEST, SCAN, TrailFileReader, has_complete_header
+from trailgate.trail.format.record_header import BY_TABLE, NAME_AT
+from trailgate.trail.format.record_types import IO_DDL, IO_METADATA
+from trailgate.trail.records.record import decode_record
+from trailgate.trail.records.record_data import read_ddl_statement
+from trailgate.trail.records.record_view import RecordColumns
+from trailgate.trail.records.table_metadata import (
+    METADATA_LEVEL,
+    NO_TABLES,
+    TrailTable,
+    TrailTables,
+)
 
 LOOK_BACK: Final = 1 << 30  # the most bytes to search before a position
 GONE_HINT: Final = "Name a file with the table's definition with the option definitions"
@@ -193,3 +203,148 @@ def _places(positions: pa.Array, rows: Longs) -> tuple[Longs, Longs]:
                 ) from None
         numbers, offsets = np.array(pairs, np.int64).T
     return numbers, offsets
+
+
+class EarlierTables:
+    """The tables of metadata records before the offset at which reading a file starts.
+
+    Operations name their table by an index, and indexes ascend in the order in which tables appear
+    in a file (trail format §12). So the file is searched from its beginning, but only until the
+    highest used index is found. If the records to read contain metadata records, all earlier ones
+    must be known, because a reference to a table gets the next free index.
+    """
+
+    def __init__(self, reader: TrailFileReader, position: int) -> None:
+        self._reader = reader
+        self._searched = reader.begin
+        self._until = position
+        self._tables = NO_TABLES
+
+    @property
+    def complete(self) -> bool:
+        """True if all tables before the offset are known."""
+        return self._searched >= self._until
+
+    def needed_by(self, data: Octets, view: RecordColumns, start: int) -> TrailTables:
+        """Return the tables that the records of ``view`` refer to by index.
+
+        ``data`` are the bytes of the records, and ``start`` is their offset in the file. Reads more
+        of the file if necessary.
+        """
+        if self.complete or not len(view):
+            return self._tables
+        if (view.io_type == IO_METADATA).any():
+            self._until = start
+            self._search(None)
+        # Records that name their table by an index into the metadata.
+        by_index = view.offsets[view.partition & BY_TABLE != 0]
+        if len(by_index):
+            highest = int(self._reader.order.words(data, "u2")[by_index + NAME_AT].max())
+            self._search(highest)
+        return self._tables
+
+    def _search(self, index: int | None) -> None:
+        """Continue the search until the table with an index is found, or to the end (None)."""
+        while not self.complete and (index is None or index not in self._tables.tables):
+            stop = min(self._searched + SCAN, self._until)
+            self._tables = self._reader.tables(stop, self._searched, self._tables)
+            self._searched = stop
+
+
+def may_define_tables(trail: TrailFiles, reader: TrailFileReader) -> bool:
+    """Return whether a file of the trail may contain metadata records.
+
+    Files of older levels have none, and the last file has none yet while its header is incomplete.
+    Raises TruncatedError if the header of another file is incomplete.
+    """
+    if not (reader.file.size and has_complete_header(trail, reader)):
+        return False
+    return reader.header is not None and reader.header.trail.compatibility >= METADATA_LEVEL
+
+
+def find_table(trail: TrailFiles, name: str, number: int | None = None) -> Table:
+    """Find a table's definition in the trail or in its definitions file.
+
+    The first definition in the file ``number`` or a later one is used. Files of levels without
+    metadata are not searched. Raises DefinitionError if the table is not defined.
+    """
+    for file in trail.files_from(trail.begin.number if number is None else number):
+        with TrailFileReader(file) as reader:
+            # A file of an older level has no metadata, and later files are not searched.
+            if not may_define_tables(trail, reader):
+                break
+            table = _defined_in(reader, normalize_table_name(name).casefold())
+            if table is not None:
+                return table
+    return trail.definitions.table(name)
+
+
+def list_defined_tables(trail: TrailFiles) -> list[str]:
+    """Return the sorted names of all tables that the trail, or its definitions file, defines."""
+    names = {table.name for table in trail.definitions}
+    for file in trail.files:
+        with TrailFileReader(file) as reader:
+            if not may_define_tables(trail, reader):
+                break
+            names |= {known.name for known in _tables(reader)}
+    return sorted(names)
+
+
+def list_latest_tables(
+    trail: TrailFiles, enough: Callable[[set[str]], bool], most: int
+) -> tuple[set[str], bool]:
+    """Return the names of the tables that the definitions file and the newest trail files define.
+
+    Returns also True if all files were read. Reading stops once ``enough`` returns True for the
+    names, or after ``most`` bytes.
+    """
+    names = {table.name for table in trail.definitions}
+    read = 0
+    for file in reversed(trail.files):
+        if read > most or enough(names):
+            return names, False
+        read += file.size
+        with TrailFileReader(file) as reader:
+            if not may_define_tables(trail, reader):
+                continue
+            for known in _tables(reader):
+                if known.name not in names:
+                    names.add(known.name)
+                    if enough(names):
+                        return names, False
+    return names, True
+
+
+def find_first_ddl(
+    trail: TrailFiles, start: TrailPosition, end: TrailPosition
+) -> tuple[TrailPosition, str] | None:
+    """Find the first DDL record in a range of a trail. Returns its position and statement, or None."""
+    for file in trail.files_from(start.number):
+        if (file.number, 0) >= end:
+            break
+        with TrailFileReader(file) as reader:
+            start_offset = start.offset if file.number == start.number else 0
+            until = min(file.size, end.offset) if file.number == end.number else file.size
+            if not has_complete_header(trail, reader):
+                break
+            for offset in reader.offsets_of_type(max(start_offset, reader.begin), until, IO_DDL):
+                record = decode_record(
+                    reader.read(offset, LONGEST), 0, order=reader.order, base=offset
+                )
+                return TrailPosition(file.number, offset), read_ddl_statement(record.data or b"")
+    return None
+
+
+def _defined_in(reader: TrailFileReader, name: str) -> Table | None:
+    for known in _tables(reader):
+        if known.table is not None and known.name.casefold() == name:
+            return known.table
+    return None
+
+
+def _tables(reader: TrailFileReader) -> Iterator[TrailTable]:
+    """Search a trail file for metadata records, and yield its tables, some of them more than once."""
+    tables = NO_TABLES
+    for offset in range(reader.begin, reader.file.size, SCAN):
+        tables = reader.tables(min(offset + SCAN, reader.file.size), offset, tables)
+        yield from tables.tables.values()

@@ -15,20 +15,18 @@ from zlib import crc32
 
 from trailgate.errors import OptionError, StorageError, Where
 from trailgate.model.positions import parse_position
-from trailgate.storage.files.listing import TrailFile
-from trailgate.storage.files.trail_files import TrailFiles, TrailPosition
+from trailgate.storage.files.trail_files import TrailFile, TrailFiles, TrailPosition
 from trailgate.storage.reading.message_stream import NO_LIMIT, BatchLimit
 from trailgate.storage.reading.splits import TrailSplit, plan_splits
 from trailgate.storage.reading.stored_position import StoredPosition, TrailUse, continue_at
 from trailgate.storage.reading.trail_file import LONGEST, TrailFileReader
-from trailgate.storage.reading.trail_rest import (
-    TrailRest,
+from trailgate.storage.reading.trail_file_checks import (
     check_file_ends,
     check_last_files,
     check_numbers,
     check_stated_size,
-    find_trail_rest,
 )
+from trailgate.storage.reading.trail_rest import TrailRest, find_trail_rest
 from trailgate.storage.reading.transaction_spans import (
     find_first_end,
     find_last_begin,
@@ -45,7 +43,7 @@ STREAMED: Final = TrailUse("read", HINT, HINT)
 
 
 def check_starting_position(text: str) -> str:
-    """Check the option ``startingPosition``: "earliest", "latest" or a position. Raises OptionError."""
+    """Check where a stream of a trail starts: "earliest", "latest" or a position. Raises OptionError."""
     if text not in (EARLIEST, LATEST):
         try:
             parse_position(text)

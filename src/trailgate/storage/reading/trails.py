@@ -15,7 +15,7 @@ from typing import Final, Literal
 
 import pyarrow as pa
 
-from trailgate.errors import DecodeError, mask_logins
+from trailgate.errors import DecodeError, TrailgateError, mask_logins
 from trailgate.model.positions import parse_position
 from trailgate.model.shapes import Projection, resolve_columns
 from trailgate.model.table_names import TablePatterns, describe_no_match
@@ -40,14 +40,16 @@ from trailgate.storage.reading.splits import (
     SplitReader,
     TrailSplit,
     plan_splits,
-    read_records,
+    read_split_records,
 )
-from trailgate.storage.reading.stored_position import find_last_csn
 from trailgate.storage.reading.threads import run_in_order, thread_count
-from trailgate.storage.reading.trail_file import find_table, latest_tables
+from trailgate.storage.reading.trail_definitions import find_table, list_latest_tables
+from trailgate.storage.reading.trail_file import LONGEST, TrailFileReader
 from trailgate.storage.reading.transaction_spans import find_last_begin
+from trailgate.trail.format.tokens import LOGCSN
 from trailgate.trail.reading.images import ReadSelection
 from trailgate.trail.reading.record_table import RECORDS_SCHEMA
+from trailgate.trail.records.record import decode_record
 
 __all__ = [
     "EVERYTHING",
@@ -117,7 +119,7 @@ def read_trail(  # noqa: PLR0913  one parameter an option
     options = ReadOptions.of({row.name: named[row.name] for row in OPTIONS})
     trail = path if isinstance(path, TrailFiles) else find_trail(path, options.definitions)
     notices = NoticeLog()
-    for notice in choice_notices(trail, options):
+    for notice in option_notices(trail, options):
         notices.once(mask_logins(f"{trail.prefix}: {notice}"))
     return read_with_options(trail, options, limit, threads)
 
@@ -153,13 +155,13 @@ def read_with_options(
 def plan_reading(
     trail: TrailFiles, options: ReadOptions = EVERYTHING, split_bytes: int = TRAIL_SPLIT_BYTES
 ) -> list[TrailSplit]:
-    """Plan splits of a trail that together contain everything that the options select. Raises OptionError."""
+    """Check the options of reading against a trail, and plan the splits to read. Raises OptionError."""
     check_csn_limits(trail, options.csn_limits)
     return plan_splits(trail, split_bytes, _bounds(trail, options))
 
 
-def choice_notices(trail: TrailFiles, options: ReadOptions) -> Iterator[str]:
-    """Yield a warning for each limit outside of the trail, and for each table pattern that matches no table defined in the trail.
+def option_notices(trail: TrailFiles, options: ReadOptions) -> Iterator[str]:
+    """Yield warnings about options of reading: limits outside of the trail, and table patterns that match none of its tables.
 
     Trails that define no tables have no warnings about patterns.
     """
@@ -176,7 +178,7 @@ def choice_notices(trail: TrailFiles, options: ReadOptions) -> Iterator[str]:
     if not patterns:
         return
     # Stop reading definitions once every pattern has matched.
-    names, are_all = latest_tables(trail, lambda found: not find_missed(found), SEARCHED_BYTES)
+    names, are_all = list_latest_tables(trail, lambda found: not find_missed(found), SEARCHED_BYTES)
     searched = "the trail's definitions" if are_all else "the trail's newest files"
     for pattern in find_missed(names) if names else ():
         yield describe_no_match("tables", pattern, sorted(names), searched)
@@ -221,7 +223,7 @@ def csn_limit_notices(trail: TrailFiles, limits: Mapping[str, str | None]) -> It
     stated = {name: text for name, text in limits.items() if text is not None}
     if not stated:
         return
-    last = find_last_csn(trail)
+    last = _find_last_csn(trail)
     for name, limit in stated.items():
         if last == "":
             yield NO_CSN.format(name, limit)
@@ -302,7 +304,7 @@ def _chosen_records(
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of trail records, with their headers, that the options select."""
     names = resolve_columns(RECORDS_SCHEMA, options.columns)
-    for batch in read_records(trail, split, notices):
+    for batch in read_split_records(trail, split, notices):
         chosen = select_rows_by_position(batch, options)
         if options.tables is not None:
             chosen = chosen.filter(match_tables(chosen["table"], options.tables))
@@ -377,3 +379,20 @@ def _schema(options: ReadOptions, table: Table | None) -> pa.Schema:
 def _projection(options: ReadOptions, table: Table | None) -> Projection:
     """Return the projection to the columns of the options. ``table`` is the table that they name."""
     return Projection.of(table, options.columns, text_times=options.times == AS_TEXT)
+
+
+def _find_last_csn(trail: TrailFiles) -> str | None:
+    """Return the CSN of the last transaction of a trail.
+
+    Returns "" if the transaction has no CSN, and None if no transaction can be read.
+    """
+    try:
+        begin = find_last_begin(trail, trail.end)
+        if begin is None:
+            return None
+        with TrailFileReader(trail.file(begin.number)) as reader:
+            data = reader.read(begin.offset, LONGEST)
+            record = decode_record(data, order=reader.order, base=begin.offset)
+    except TrailgateError:
+        return None  # reading raises the same error, if it reads these bytes
+    return (record.token(LOGCSN) or b"").decode("utf-8", "replace")

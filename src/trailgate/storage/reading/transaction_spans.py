@@ -1,8 +1,7 @@
 """Find where transactions of a trail begin and end, and which records a restart undid.
 
-Records are read in runs, each with marks that show where transactions begin and end
-(``trail.records.transactions``). The search for the next beginning depends only on the position, so
-that neighbouring splits agree on their common boundary.
+The records are read in runs (``record_runs.py``). The search for the next beginning depends only on the
+position, so that neighbouring splits agree on their common boundary.
 
 If a writer was interrupted, it writes a RestartAbend record and then repeats its open transaction
 (trail format §13). The records from that transaction's beginning to the RestartAbend record are
@@ -15,163 +14,48 @@ finds this, even at the boundary between two chunks, files or splits.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import takewhile
 from typing import Final
 
 import numpy as np
 
-from trailgate.arrays import Longs, Mask, Octets
-from trailgate.errors import DecodeError, TruncatedError, Where
+from trailgate.arrays import Mask
+from trailgate.errors import DecodeError, StorageError, Where
 from trailgate.model.kernels import ABANDONS, APART, BEGINS, UNDOES
 from trailgate.model.transactions import follow
 from trailgate.storage.files.trail_files import TrailFiles, TrailPosition
-from trailgate.storage.reading.trail_file import LONGEST, SCAN, SEARCH, TrailFileReader
+from trailgate.storage.files.trail_names import number_digits
+from trailgate.storage.reading.record_runs import (
+    RecordRun,
+    find_first_record,
+    mask_from,
+    read_backwards,
+    read_runs_around,
+    read_runs_from,
+)
 from trailgate.trail.records.record_view import RecordColumns
 from trailgate.trail.records.transactions import (
     CLOSES,
-    change_marks,
-    is_before_update,
     is_restart_record,
 )
 
 LOOK_AHEAD: Final = 16 << 10  # bytes to read first when looking ahead: most transactions are small
-FURTHEST_BACK: Final = 64 << 20  # the largest window when searching back for a long transaction
 LOG: Final = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class RecordRun:
-    """Consecutive records of the trail file ``number``, and the marks of each, such as ``BEGINS``.
-
-    ``base`` is the offset in the file to which the offsets in ``view`` are relative.
-    """
-
-    number: int
-    base: int
-    view: RecordColumns
-    marks: Octets
-
-    @property
-    def starts(self) -> Longs:
-        """The offsets of the run's records in the trail file."""
-        return self.base + self.view.offsets
-
-    @property
-    def stops(self) -> Longs:
-        """The end offsets of the run's records in the trail file."""
-        return self.starts + self.view.lengths
-
-    @property
-    def begin(self) -> TrailPosition:
-        """The position of the run's first record."""
-        return TrailPosition(self.number, int(self.starts[0]))
-
-    def has(self, marks: int) -> Mask:
-        """Return a mask of the run's records that have any of these marks."""
-        matches: Mask = self.marks & marks != 0
-        return matches
-
-    def begins_transaction(self, row: int) -> bool:
-        """Return True if a record of the run begins a transaction."""
-        return bool(self.marks[row] & BEGINS)
-
-    def take(self, rows: Longs | slice) -> RecordRun:
-        """Return the records of the run at these indexes."""
-        return RecordRun(self.number, self.base, self.view.take(rows), self.marks[rows])
-
-
-def read_runs_from(
-    trail: TrailFiles, position: TrailPosition, size: int = SEARCH
-) -> Iterator[RecordRun]:
-    """Yield the records from a position to the end of the trail, in runs.
-
-    The position must be the start of a record. An incomplete record ends the runs of its file; the
-    caller decides whether that is an error.
-    """
-    for file in trail.files_from(position.number):
-        with TrailFileReader(file) as reader:
-            start = position.offset if file.number == position.number else 0
-            yield from _forwards(reader, start, size)
-
-
-def _forwards(reader: TrailFileReader, start: int, size: int) -> Iterator[RecordRun]:
-    try:
-        at = max(start, reader.begin)
-    except TruncatedError:
-        return
-    before = False
-    while at < reader.file.size:
-        _, view = reader.records(at, size)
-        if len(view):
-            marks = change_marks(view, after_before=before)
-            yield RecordRun(reader.file.number, at, view, marks)
-            # An update's before image at the end of a run continues in the next run.
-            before = bool(is_before_update(view.take(slice(-1, None)), marks[-1:])[0])
-        elif size >= LONGEST:
-            return
-        at += view.end
-        # Small reads first, as most searches end soon.
-        size = min(2 * size, SCAN)
-
-
-def _around(trail: TrailFiles, position: TrailPosition) -> Iterator[RecordRun]:
-    """Yield the records from some distance before a position to the end of the trail.
-
-    The record just before the position is included, because it may be the before image of an
-    update.
-    """
-    file = trail.file(position.number)
-    start = position.offset - LONGEST
-    if start > 0:
-        with TrailFileReader(file) as reader:
-            try:
-                next_record = reader.resync(start) if start > reader.begin else 0
-            except TruncatedError:
-                return
-        position = (
-            TrailPosition(position.number + 1, 0)
-            if next_record is None
-            else TrailPosition(file.number, next_record)
-        )
-    else:
-        position = TrailPosition(position.number, 0)
-    yield from read_runs_from(trail, position)
-
-
-Rows = Callable[[RecordRun], Mask]
-
-
-def _first(runs: Iterable[RecordRun], chosen: Rows) -> TrailPosition | None:
-    """Return the position of the first record in ``runs`` that ``chosen`` selects, or None.
-
-    ``chosen`` returns a mask of a run's records.
-    """
-    for run in runs:
-        rows = np.flatnonzero(chosen(run))
-        if len(rows):
-            return TrailPosition(run.number, int(run.starts[rows[0]]))
-    return None
 
 
 def find_next_begin(
     trail: TrailFiles, position: TrailPosition, limit: TrailPosition
 ) -> TrailPosition | None:
     """Return the first position in [position, limit) of a trail at which a transaction begins, or None."""
-    runs = takewhile(lambda run: run.begin < limit, _around(trail, position))
-    result = _first(runs, lambda run: run.has(BEGINS) & _from(run, position))
+    runs = takewhile(lambda run: run.begin < limit, read_runs_around(trail, position))
+    result = find_first_record(runs, lambda run: run.has(BEGINS) & mask_from(run, position))
     return result if result is not None and result < limit else None
-
-
-def find_record_begin(trail: TrailFiles, position: TrailPosition) -> TrailPosition:
-    """Return the first position at or after ``position`` at which a record begins, or the trail's end."""
-    return _first(_around(trail, position), lambda run: _from(run, position)) or trail.end
 
 
 def find_first_end(trail: TrailFiles, position: TrailPosition) -> TrailPosition | None:
     """Return the end of a trail's first transaction that ends after a position, or None."""
-    for run in _around(trail, position):
+    for run in read_runs_around(trail, position):
         after = run.number > position.number or run.stops > position.offset
         rows = np.flatnonzero(run.has(CLOSES) & after)
         if len(rows):
@@ -198,37 +82,6 @@ def find_last_begin(trail: TrailFiles, position: TrailPosition) -> TrailPosition
         if len(rows):
             return TrailPosition(run.number, int(run.starts[rows[-1]]))
     return None
-
-
-def _from(run: RecordRun, position: TrailPosition) -> Mask:
-    """Return a mask of the run's records that begin at or after a trail position."""
-    selected: Mask = (run.number > position.number) | (run.starts >= position.offset)
-    return selected
-
-
-def read_backwards(
-    trail: TrailFiles, position: TrailPosition, floor: TrailPosition
-) -> Iterator[RecordRun]:
-    """Yield a trail's records that begin in [floor, position), last runs first, in growing windows."""
-    size = SEARCH
-    number, high = position
-    while number >= floor.number:
-        high = min(high, trail.file(number).size)
-        lowest = floor.offset if number == floor.number else 0
-        while high > lowest:
-            low = max(high - size, lowest)
-            yield from reversed(list(_window(trail, number, low, high)))
-            high, size = low, min(2 * size, FURTHEST_BACK)
-        number -= 1
-        high = FURTHEST_BACK << 32  # beyond the end of any file: min() above limits it
-
-
-def _window(trail: TrailFiles, number: int, low: int, high: int) -> Iterator[RecordRun]:
-    """Yield the records of a trail file that begin in [low, high), in runs."""
-    for run in _around(trail, TrailPosition(number, low)):
-        if run.number > number or run.starts[0] >= high:
-            return
-        yield run.take(np.flatnonzero((run.starts >= low) & (run.starts < high)))
 
 
 def is_abandoned(trail: TrailFiles, position: TrailPosition) -> bool:
@@ -337,3 +190,18 @@ class RestartFilter:
                 where=Where(source=self._path(run), offset=int(run.starts[plain[0]])),
                 hint="If the records before the restart record were skipped as abandoned, they would be lost",
             )
+
+
+def may_be_inside_transaction(trail: TrailFiles, position: TrailPosition) -> bool:
+    """Return True unless the records before a position show that no transaction is open there."""
+    try:
+        for run in read_backwards(trail, position, trail.begin):
+            rows = np.flatnonzero(~run.has(APART))
+            if len(rows):
+                return not run.marks[rows[-1]] & (CLOSES | UNDOES)
+    except (DecodeError, StorageError):
+        return True  # the bytes before are damaged or gone
+    # Nothing is before the position: earlier files are missing, or the file has no number and may be
+    # any part of a trail.
+    first = trail.files[0]
+    return first.number > 0 or not number_digits(first.path)

@@ -16,7 +16,7 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Any, Final
 
-from trailgate.storage.files.store_addresses import AzureAccount, AzurePath, parse_azure_address
+from trailgate.storage.files.cloud_addresses import AzureAccount, AzurePath, parse_azure_address
 from trailgate.storage.stores.object_store import (
     UNDECIDED,
     BucketStore,

@@ -18,7 +18,7 @@ from functools import lru_cache
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote
 
-from trailgate.storage.files.store_addresses import GooglePath, parse_google_address
+from trailgate.storage.files.cloud_addresses import GooglePath, parse_google_address
 from trailgate.storage.stores.object_store import (
     BucketStore,
     ConditionNotMetError,

@@ -14,7 +14,7 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, Final
 
-from trailgate.storage.files.store_addresses import S3Settings, parse_s3_address
+from trailgate.storage.files.cloud_addresses import S3Settings, parse_s3_address
 from trailgate.storage.stores.object_store import (
     BucketStore,
     ConditionNotMetError,

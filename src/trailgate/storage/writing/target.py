@@ -1,84 +1,95 @@
-"""Prepare to write to a trail: find its location, check that files may be added, merge its definitions.
+"""Prepare a run that writes to a trail: check that files may be added, merge definitions, build the header.
 
-Also builds the header of the files that a run writes.
+``plan_target`` does all of this for a run that writes operations tables, and ``prepare_writing`` also
+creates its staging folder. The result is a ``TrailTarget``.
 """
 
 from __future__ import annotations
 
 import os
+import uuid
+from dataclasses import dataclass
 from pathlib import Path
+from time import time_ns
 from typing import Final
 
 from trailgate.definitions.defgen_layout import complete_table
 from trailgate.errors import OptionError, StorageError, Where
 from trailgate.model.tables import Definitions
-from trailgate.storage.files.addresses import Address, is_stored, locate
-from trailgate.storage.files.listing import read_definitions
-from trailgate.storage.files.manifest import Manifest
-from trailgate.storage.publish.local_disk import LocalBackend
-from trailgate.storage.writing.segments import WriteOptions
-from trailgate.storage.writing.trail_location import TrailLocation
+from trailgate.storage.files.addresses import Address, absolute, is_stored
+from trailgate.storage.files.manifest import Manifest, file_number_digits
+from trailgate.storage.files.text_files import read_definitions_file
+from trailgate.storage.writing.segments import MAX_BYTES, WriteOptions
+from trailgate.storage.writing.trail_location import TrailLocation, TrailTarget, location_of
 from trailgate.trail.format.file_header import FileHeader, MachineInfo, ProducerInfo, TrailInfo
 from trailgate.trail.writing.file_headers import encode_file_start
+from trailgate.trail.writing.trail_format import LEVEL_3, TrailFormat
 
 PRODUCER: Final = "TRAILGATE"
-APPENDED: Final = "Live captures and salvage can only write to local disks; captures of files and Spark also to stores"
 HOLDS_TRAILS: Final = "dirdat"  # GoldenGate's folder for trails, below its home folder
 
 
-def location_of(address: Address) -> TrailLocation:
-    """Return the location of the trail to write to.
+@dataclass(frozen=True, slots=True)
+class TableOptions:
+    """The options of writing operations tables to a trail.
 
-    Raises OptionError if the address is a folder, or if the store cannot be written.
+    If ``seq_digits`` is None, file numbers have as many digits as in the existing trail, or 9.
     """
-    text = os.fspath(address)
-    if not is_stored(text):
-        return local_trail(writable_prefix(text))
-    from trailgate.storage.publish.store_folder import StoreBackend  # noqa: PLC0415  for stores
-    from trailgate.storage.stores.writable_stores import writable_store  # noqa: PLC0415
 
-    store, key = writable_store(text, "a trail")
-    name = key.rpartition("/")[2]
-    if not name or next(store.list_keys(f"{key}/"), None) is not None:
-        hint = f"Name a prefix in it, such as {store.shown(f'{key}/ot' if name else f'{key}ot')}"
-        raise OptionError(f"{text} is a folder, not a prefix of a trail", hint=hint)
-    return TrailLocation(StoreBackend.of_trail(store, key), text)
+    definitions: Address | None = None
+    max_bytes: int = MAX_BYTES
+    seq_digits: int | None = None
+    trail_format: TrailFormat = LEVEL_3
 
 
-def local_trail(prefix: str) -> TrailLocation:
-    """Return the location of a trail on a local disk."""
-    return TrailLocation(LocalBackend(prefix, f"{Path(prefix).name}.manifest.json"), prefix)
+def prepare_writing(path: Address, options: TableOptions) -> TrailTarget:
+    """Prepare a run that writes to the trail at a prefix, or begins a trail there.
 
+    Returns its target, which can be pickled.
 
-def local_prefix(address: Address) -> str:
-    """Return the prefix of a local trail to write to as an absolute path. Raises OptionError otherwise."""
-    return str(Path(writable_prefix(address)).absolute())
-
-
-def writable_prefix(address: Address) -> str:
-    """Return the path of a local trail's prefix. The address may begin with ``file:``.
-
-    Raises OptionError if it is a folder, in an object store, or a path without a name.
+    The staging folder is created here. If it does not exist later, the run was cancelled.
+    Definitions may be omitted if the trail already has them. Raises OptionError.
     """
-    problem = f"{address} is not a prefix of a trail on a local disk"
-    if is_stored(address):
-        raise OptionError(problem, hint=f"{APPENDED}. Name a prefix such as dirdat/ot")
-    path = locate(address)[1]
-    if not Path(path).name:
-        raise OptionError(problem, hint="Name one, such as dirdat/ot")
-    if path.endswith("/") or Path(path).is_dir():
-        hint = f"Name a prefix in it, such as {Path(path) / 'ot'}"
-        raise OptionError(f"{address} is a folder, not a prefix of a trail", hint=hint)
-    return path
+    target = plan_target(path, options)
+    target.location.backend.check()
+    target.location.backend.create_staging(target.staging)
+    return target
+
+
+def plan_target(path: Address, options: TableOptions) -> TrailTarget:
+    """Plan a run that writes to a trail, as ``prepare_writing`` does, but do not create its staging folder."""
+    location, manifest = location_of(absolute(path)).recover()
+    prefix = location.prefix
+    digits = file_number_digits(prefix, manifest) if manifest is not None and manifest.files else 9
+    write_options = WriteOptions(
+        max_bytes=options.max_bytes,
+        seq_digits=options.seq_digits or digits,
+        trail_format=options.trail_format,
+    )
+    check_appendable(location, manifest, write_options)
+    run = uuid.uuid4().hex
+    header = build_file_header(prefix, write_options.seq_digits, time_ns() // 1000)
+    tables = definitions_to_write(location, options.definitions)
+    check_tables(tables, write_options)
+    return TrailTarget(
+        location=location,
+        staging=location.backend.staging(f"write-{run}"),
+        run=run,
+        header=header,
+        definitions=tables,
+        options=write_options,
+    )
 
 
 def check_tables(definitions: Definitions, options: WriteOptions) -> None:
-    """Raise EncodeError if a table cannot be described in the trail's format."""
+    """Raise EncodeError if the format of the trail to write cannot describe one of the tables."""
     encode_file_start(FileHeader(), options.trail_format, definitions)
 
 
-def check_trail(location: TrailLocation, manifest: Manifest | None, options: WriteOptions) -> None:
-    """Raise StorageError or OptionError if the run cannot add files to the trail.
+def check_appendable(
+    location: TrailLocation, manifest: Manifest | None, options: WriteOptions
+) -> None:
+    """Raise StorageError or OptionError if no files can be added to the trail.
 
     Its last file must have the bytes that the manifest states: a crash of the disk or an incomplete
     copy may have cut it, and after new files are added, that is harder to repair.
@@ -89,7 +100,7 @@ def check_trail(location: TrailLocation, manifest: Manifest | None, options: Wri
             hint = "Capture into a new trail: only trails of Trailgate can be added to"
             raise StorageError(problem, where=Where(source=location.prefix), hint=hint)
     elif manifest.files:
-        digits = digits_of(location.prefix, manifest)
+        digits = file_number_digits(location.prefix, manifest)
         if digits != options.seq_digits:
             raise OptionError(
                 f"the trail's file names end in {digits} digits: --seq-digits {digits}"
@@ -97,13 +108,10 @@ def check_trail(location: TrailLocation, manifest: Manifest | None, options: Wri
         location.check_last_file(manifest)
 
 
-def digits_of(prefix: str, manifest: Manifest) -> int:
-    """Return the number of digits at the end of the names of a trail's files, 6 or 9."""
-    return len(manifest.files[-1].name) - len(Path(prefix).name)
-
-
-def tables_of(location: TrailLocation, definitions: Address | Definitions | None) -> Definitions:
-    """Return the definitions in the trail's ``.def`` file, merged with ``definitions``.
+def definitions_to_write(
+    location: TrailLocation, definitions: Address | Definitions | None
+) -> Definitions:
+    """Return the tables of the trail to write: those in its ``.def`` file, merged with ``definitions``.
 
     Raises StorageError if both are missing.
     """
@@ -119,12 +127,12 @@ def tables_of(location: TrailLocation, definitions: Address | Definitions | None
             tuple(complete_table(table) for table in definitions), definitions.database
         )
     else:
-        tables = read_definitions(definitions)
+        tables = read_definitions_file(definitions)
     return location.merge_definitions(tables)
 
 
-def file_header(prefix: str, digits: int, now: int, process: str = "") -> FileHeader:
-    """Build the header of a run's trail files, without the fields that publishing fills in.
+def build_file_header(prefix: str, digits: int, now: int, process: str = "") -> FileHeader:
+    """Build the file header of the trail files that a run writes, without the fields that publishing fills in.
 
     ``process`` is the name of an Extract group, by default TRAILGATE. ``now`` is in microseconds.
     """

@@ -1,23 +1,24 @@
-"""Publish staged files as part of a trail: number them, and update definitions, quarantine and manifest.
+"""The location of a trail to write, and how a run's staged files are published there.
 
-A trail is at a prefix, on a local disk or in an object store. Its manifest is the state that
-decides which files belong to it (``storage.publish.protocol``).
+``location_of`` finds the location. ``publish`` numbers the staged files, and updates definitions,
+quarantine and manifest. A trail is at a prefix, on a local disk or in an object store. Its manifest
+is the state that decides which files belong to it (``storage.publish.protocol``).
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Final, Self
 
 from trailgate.definitions.defgen import read_sourcedefs, write_sourcedefs
-from trailgate.errors import StorageError, Where
+from trailgate.errors import OptionError, StorageError, Where
 from trailgate.model.tables import Definitions
-from trailgate.storage.files.addresses import address_speller, locate
-from trailgate.storage.files.listing import TrailFile, number_digits
+from trailgate.storage.files.addresses import Address, is_stored, locate, make_address_speller
 from trailgate.storage.files.manifest import (
     CapturedFile,
     Manifest,
@@ -26,7 +27,9 @@ from trailgate.storage.files.manifest import (
     parse_captured,
     parse_manifest,
 )
-from trailgate.storage.files.trail_files import COPY_AGAIN
+from trailgate.storage.files.trail_files import COPY_AGAIN, TrailFile
+from trailgate.storage.files.trail_names import format_file_number, number_digits
+from trailgate.storage.publish.local_disk import LocalBackend
 from trailgate.storage.publish.protocol import (
     CommitPlan,
     IsPublished,
@@ -35,9 +38,8 @@ from trailgate.storage.publish.protocol import (
     SidecarFile,
     StagedFile,
 )
-from trailgate.storage.reading.trail_file import TrailFileReader
-from trailgate.storage.reading.trail_rest import describe_size
-from trailgate.storage.writing.growing_header import patches_to_finish
+from trailgate.storage.reading.trail_file import TrailFileReader, describe_size
+from trailgate.storage.writing.header_patches import patches_to_finish
 from trailgate.storage.writing.segments import Encoding, Segment, SegmentWriter, WriteOptions
 from trailgate.trail.format.file_header import FileHeader
 from trailgate.trail.writing.file_headers import encode_file_start, encode_patches, fill_in_format
@@ -120,7 +122,9 @@ class TrailLocation:
         else:
             _, path = locate(self.address)
             # The address in a store may end with parameters.
-            spelled = address_speller(self.address, path)(path.removesuffix(self._stem) + last.name)
+            spelled = make_address_speller(self.address, path)(
+                path.removesuffix(self._stem) + last.name
+            )
             with TrailFileReader(TrailFile(spelled, last.number, last.size)) as reader:
                 reader.check_number()
                 problem = describe_size(reader)
@@ -239,6 +243,52 @@ class TrailLocation:
         return is_published
 
 
+def location_of(address: Address) -> TrailLocation:
+    """Return the location of the trail at an address, to write to it.
+
+    Raises OptionError if the address is a folder, or if the store cannot be written.
+    """
+    text = os.fspath(address)
+    if not is_stored(text):
+        return local_trail(writable_prefix(text))
+    from trailgate.storage.publish.store_folder import StoreBackend  # noqa: PLC0415  for stores
+    from trailgate.storage.stores.writable_stores import writable_store  # noqa: PLC0415
+
+    store, key = writable_store(text, "a trail")
+    name = key.rpartition("/")[2]
+    if not name or next(store.list_keys(f"{key}/"), None) is not None:
+        hint = f"Name a prefix in it, such as {store.shown(f'{key}/ot' if name else f'{key}ot')}"
+        raise OptionError(f"{text} is a folder, not a prefix of a trail", hint=hint)
+    return TrailLocation(StoreBackend.of_trail(store, key), text)
+
+
+def local_trail(prefix: str) -> TrailLocation:
+    """Return the location of a trail on a local disk."""
+    return TrailLocation(LocalBackend(prefix, f"{Path(prefix).name}.manifest.json"), prefix)
+
+
+def local_prefix(address: Address) -> str:
+    """Return the prefix of a local trail to write to as an absolute path. Raises OptionError otherwise."""
+    return str(Path(writable_prefix(address)).absolute())
+
+
+def writable_prefix(address: Address) -> str:
+    """Return the path of a local trail's prefix. The address may begin with ``file:``.
+
+    Raises OptionError if it is a folder, in an object store, or a path without a name.
+    """
+    problem = f"{address} is not a prefix of a trail on a local disk"
+    if is_stored(address):
+        raise OptionError(problem, hint=f"{APPENDED}. Name a prefix such as dirdat/ot")
+    path = locate(address)[1]
+    if not Path(path).name:
+        raise OptionError(problem, hint="Name one, such as dirdat/ot")
+    if path.endswith("/") or Path(path).is_dir():
+        hint = f"Name a prefix in it, such as {Path(path) / 'ot'}"
+        raise OptionError(f"{address} is a folder, not a prefix of a trail", hint=hint)
+    return path
+
+
 def number_files(
     target: TrailTarget, segments: Sequence[Segment], before: Manifest
 ) -> tuple[tuple[StagedFile, ...], tuple[ManifestFile, ...]]:
@@ -258,7 +308,7 @@ def _number_of(
     target: TrailTarget, segment: Segment, number: int
 ) -> tuple[StagedFile, ManifestFile]:
     trail_format = target.options.trail_format
-    name = f"{target.prefix}{number_text(number, target.options.seq_digits)}"
+    name = f"{target.prefix}{format_file_number(number, target.options.seq_digits)}"
     trail = replace(
         target.header.trail,
         filename=name,
@@ -274,13 +324,6 @@ def _number_of(
     short = name.rpartition("/")[2]
     placed = StagedFile(segment.name, short, segment.size, patches)
     return placed, ManifestFile(short, number, segment.size, segment.operations)
-
-
-def number_text(number: int, digits: int) -> str:
-    """Format a trail file's number as the digits in its name. Raises StorageError if there are too many."""
-    if number >= 10**digits:
-        raise StorageError(f"file number {number} has more than {digits} digits")
-    return f"{number:0{digits}}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -376,3 +419,6 @@ class TrailTarget:
     def discard(self) -> None:
         """Delete the run's staging folder."""
         self.location.backend.discard(self.staging)
+
+
+APPENDED: Final = "Live captures and salvage can only write to local disks; captures of files and Spark also to stores"

@@ -375,7 +375,7 @@ def follow_chain(open_transaction: str | None, parts: Sequence[PartEnds]) -> str
 
     Returns the id of the transaction that is open after the last part, or None.
     """
-    check_positions(parts, HINT)
+    check_part_positions(parts, HINT)
     for ends in parts:
         if ends.continued_transaction != open_transaction:
             if ends.continued_transaction is None:
@@ -391,8 +391,8 @@ def follow_chain(open_transaction: str | None, parts: Sequence[PartEnds]) -> str
     return open_transaction
 
 
-def check_positions(parts: Sequence[PartEnds], hint: str) -> None:
-    """Raise TransactionError if the positions of a written part are not after those of the part before."""
+def check_part_positions(parts: Sequence[PartEnds], hint: str) -> None:
+    """Raise TransactionError if the positions of a part of a write are not after those of the part before."""
     for before, after in ((one.last, other.first) for one, other in pairwise(parts)):
         if not before.position or not after.position or before.position < after.position:
             continue
@@ -412,7 +412,7 @@ def check_repaired(parts: Sequence[PartEnds]) -> None:
             raise TransactionError(
                 f"the transaction {after.tx_id} is in two partitions", hint=IN_ORDER
             )
-    check_positions(parts, IN_ORDER)
+    check_part_positions(parts, IN_ORDER)
     repaired = [names for ends in parts for names in ends.repaired]
     if not repaired:
         return

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from trailgate.storage.stores.hdfs import (
+from trailgate.storage.stores.hdfs_claims import (
     CLAIM,
     WRITING,
     ListStep,

@@ -17,9 +17,11 @@ from store_servers.bucket import Bucket
 from store_servers.hdfs import HdfsServer
 from stored_place import KilledError, killed_after, meeting, requests
 from trailgate.errors import StorageError, WriteError
-from trailgate.storage.files import hadoop as namenode
-from trailgate.storage.files.addresses import list_names, locate, read_file
-from trailgate.storage.files.hadoop import ask
+from trailgate.storage.files import hdfs_client as namenode
+from trailgate.storage.files.addresses import locate
+from trailgate.storage.files.file_search import list_names
+from trailgate.storage.files.hdfs_client import ask
+from trailgate.storage.files.text_files import read_file
 from trailgate.storage.stores.hdfs import HdfsStore
 from trailgate.storage.stores.object_store import ObjectRange
 from trailgate.storage.stores.writable_stores import writable_store

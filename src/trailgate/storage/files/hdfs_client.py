@@ -1,4 +1,4 @@
-"""Files of a Hadoop cluster, through hdfs-native, which speaks the HDFS protocols without Java.
+"""The client of HDFS and a read-only file system on it, through hdfs-native, which speaks the HDFS protocols without Java.
 
 ``ask`` sends each request with the client of this process; a refused request becomes a
 ``RefusedError`` with one line of text and a hint. ``HadoopFiles`` is a read-only pyarrow file
@@ -25,7 +25,7 @@ import pyarrow as pa
 from pyarrow import fs
 
 from trailgate.errors import MissingDependencyError, OptionError
-from trailgate.storage.files.store_addresses import RefusalTexts, parse_parameters
+from trailgate.storage.files.cloud_addresses import RefusalTexts, parse_parameters
 
 # The client's errors look as Rust prints them:
 # RPCError("org.apache.hadoop.x.YException", "text\n\tat a.place(...)").
@@ -89,7 +89,7 @@ class RefusedError(OSError):
         return type(self), (self.problem, self.kind)
 
 
-def refused_error(error: BaseException) -> RefusedError:
+def to_refused_error(error: BaseException) -> RefusedError:
     """Convert an exception of the HDFS client to a RefusedError with the first line of its text.
 
     The other lines are Java's stack trace.
@@ -176,7 +176,7 @@ def ask(authority: str, request: str, path: str, *arguments: Any) -> Any:
     except MissingDependencyError:
         raise
     except (OSError, RuntimeError, ValueError) as error:
-        raise refused_error(error) from None
+        raise to_refused_error(error) from None
     # A panic of the Rust client is not an Exception.
     except BaseException as error:
         if type(error).__name__ != "PanicException":  # pyo3's, which cannot be imported
@@ -195,7 +195,7 @@ def _client(authority: str) -> Any:
 
 @cache
 def _connect(authority: str, _process: int, _stated: tuple[str | None, ...]) -> Any:
-    check_installed()
+    check_hdfs_installed()
     from hdfs_native import Client  # noqa: PLC0415  an extra
 
     process, at = _LAST
@@ -218,7 +218,7 @@ def _connect(authority: str, _process: int, _stated: tuple[str | None, ...]) -> 
     return client
 
 
-def check_installed() -> None:
+def check_hdfs_installed() -> None:
     """Raise MissingDependencyError if hdfs-native is not installed."""
     try:
         import hdfs_native  # noqa: F401, PLC0415  an extra
@@ -360,5 +360,5 @@ def hdfs_files(address: str) -> tuple[fs.FileSystem, str]:
     Raises OptionError or MissingDependencyError.
     """
     place = parse_hdfs_address(address)
-    check_installed()
+    check_hdfs_installed()
     return fs.PyFileSystem(HadoopFiles(place.authority)), f"/{place.key}"

@@ -1,47 +1,42 @@
-"""Print record batches as a table, as JSON lines or as CSV.
+"""Print record batches in the format of ``--format``: as a table, as JSON lines or as CSV.
 
 Batches are divided into pieces of a few rows and printed as they arrive, so that the first rows
-appear at once. Tables are formatted in whole columns if possible (``columns``), and otherwise row
-by row by ``layout``. JSON and CSV are always formatted in columns.
+appear at once. Tables are formatted in whole columns if possible (``table_columns``), and otherwise
+row by row by ``layout``. JSON and CSV (``json_csv``) are always formatted in columns.
 """
 
 from __future__ import annotations
 
 import sys
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 
-from trailgate.errors import OptionError, TrailgateError
-from trailgate.terminal.columns import (
-    RowParts,
-    csv_cells,
-    csv_lines,
-    json_lines,
-    plain_text,
+from trailgate.errors import TrailgateError
+from trailgate.terminal.flags import OutputFormat
+from trailgate.terminal.json_csv import (
+    check_column_names,
+    print_csv,
+    print_json,
 )
 from trailgate.terminal.layout import PaintedText, RowLayout, TableRow
-from trailgate.terminal.options import OutputFormat
 from trailgate.terminal.output import (
-    NULL,
     make_painter,
-    printable,
     quiet_pipe,
     say,
     show_in_pager,
     shows_colours,
     terminal_width,
 )
-from trailgate.terminal.plain_values import values_of
+from trailgate.terminal.plain_values import Row, cell_text, row_dictionaries
+from trailgate.terminal.table_columns import RowParts
 
 ROWS: Final = 1024  # the most rows formatted at once
 
-Row = dict[str, Any]
 Paint = Callable[[str, str], str]  # a text and a style to the text as it is printed
 
 
@@ -88,7 +83,7 @@ def print_batches(
 
     Raises OptionError if two columns have the same name.
     """
-    check_names(names)
+    check_column_names(names)
     counted = RowCounter()
     with quiet_pipe():
         if format is OutputFormat.JSON:
@@ -100,13 +95,6 @@ def print_batches(
                 shown = form.rows if limit is None else limit
                 print_table(counted.of(batches), shown, form, wide=wide)
     return counted.rows
-
-
-def check_names(names: Sequence[str]) -> None:
-    """Raise OptionError if two printed columns have the same name, because JSON and CSV need distinct names."""
-    for name, count in Counter(names).items():
-        if count > 1:
-            raise OptionError(f"{count} columns are named {name}", hint="Rename them with AS")
 
 
 class RowCounter:
@@ -136,29 +124,6 @@ def limit_rows(batches: Iterable[pa.RecordBatch], limit: int | None) -> Iterator
                 left -= piece.num_rows
                 if left == 0:
                     return
-
-
-def row_dictionaries(batch: pa.RecordBatch) -> list[Row]:
-    """Convert rows to dictionaries for printing: times in ISO form, maps as dictionaries, bytes in hex."""
-    names = batch.schema.names
-    columns = map(values_of, batch.columns)
-    return [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]
-
-
-def print_json(batches: Iterable[pa.RecordBatch]) -> None:
-    """Print each row as a line of JSON, whose keys are the names of the columns."""
-    for batch in batches:
-        sys.stdout.writelines(json_lines(batch))
-
-
-def print_csv(batches: Iterable[pa.RecordBatch], names: Sequence[str]) -> None:
-    """Print rows as CSV: a header and one line per row.
-
-    NULL is empty, an empty text is ``""``, and maps are JSON.
-    """
-    print(",".join(csv_cells(pa.array(names, pa.string())).to_pylist()))
-    for batch in batches:
-        sys.stdout.writelines(csv_lines(batch))
 
 
 def print_table(
@@ -229,18 +194,3 @@ def _strings(
             continue
         for row in row_dictionaries(batch.slice(start, end - start)):
             yield from layout.lines(form.parts(row, paint))
-
-
-def short_time(text: str | None) -> str:
-    """Format a time for a printed table: ISO form without zone, and without a zero fraction."""
-    return (text or "").replace("T", " ").removesuffix("Z").removesuffix(".000000")
-
-
-def value_text(value: str | None) -> str:
-    """Format a value for a printed table: NULL for None, control characters escaped."""
-    return NULL if value is None else printable(value)
-
-
-def cell_text(value: Any) -> str:
-    """Format a value for a cell of a printed table."""
-    return value_text(plain_text(value))

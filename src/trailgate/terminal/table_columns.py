@@ -1,8 +1,7 @@
-"""Turn whole record batches into lines of a table, of JSON or of CSV.
+"""Format whole columns for a printed table.
 
-The result is the same as formatting row by row (``rows``, ``trail_output``), but it is built with
-Arrow's string functions on columns, which is much faster. Strings, times, integers, and lists and
-maps of strings are converted as columns; other types value by value.
+The result is the same as formatting row by row (``layout``, ``cli.show_rows``), but it is built with
+Arrow's string functions on columns, which is much faster.
 
 Some rows of a table need the slower code: those with a cell longer than a line, with control
 characters, or with characters whose width on a terminal is not known (see ``NARROW`` and
@@ -11,9 +10,8 @@ characters, or with characters whose width on a terminal is not known (see ``NAR
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -24,7 +22,6 @@ from trailgate.columnar.kernels.numbers import DIGITS
 from trailgate.columnar.maps import map_entries
 from trailgate.terminal.kernels import flow_strings, measure_ascii
 from trailgate.terminal.output import GAP, NULL
-from trailgate.terminal.plain_values import texts_of, values_of
 
 # Printable characters that take one column of a terminal, beside ASCII: Latin, Greek, Cyrillic. And
 # those that take two: kana, CJK, Hangul, full-width forms.
@@ -33,16 +30,12 @@ DOUBLE: Final = (
     r"\x{3041}-\x{3096}\x{30A1}-\x{30FA}\x{4E00}-\x{9FA5}\x{AC00}-\x{D7A3}\x{FF01}-\x{FF5E}"
 )
 MEASURED: Final = rf"^[ -~{NARROW}{DOUBLE}]*$"
-
-
 EMPTY, BESIDE, BELOW = (
     0,
     1,
     2,
 )  # what follows a head: nothing, data in the same line, or data in the lines below
 ARROW: Final = " -> "  # between the value before and the one after
-ESCAPED: Final = r'["\\\x00-\x1f]'  # characters that JSON requires to be escaped
-QUOTED: Final = r'[",\r\n]'  # characters for which a CSV cell needs quotes (as an empty text does)
 
 
 class RowParts(NamedTuple):
@@ -75,7 +68,7 @@ def display_widths(strings: pa.Array) -> Longs:
 def format_rows(
     rows: RowParts, widths: Sequence[int], width: int | None, indent: int, *, next_to: bool
 ) -> pa.Array:
-    """Format rows as printed text without the last line break.
+    """Format the rows of a printed table in whole columns, as text without the last line break.
 
     A row is null if ``RowLayout.lines`` must format it.
 
@@ -200,7 +193,7 @@ def _head(batch: pa.RecordBatch) -> list[pa.Array]:
 
 
 def short_positions(positions: pa.Array) -> pa.Array:
-    """Format positions of 20 digits as file:offset for a printed table.
+    """Format a column of positions of 20 digits as file:offset for a printed table.
 
     Missing positions become "".
     """
@@ -215,7 +208,7 @@ def short_positions(positions: pa.Array) -> pa.Array:
 
 
 def short_times(times: pa.Array) -> pa.Array:
-    """Format times for a printed table without a zone, and without a zero fraction.
+    """Format a column of times for a printed table without a zone, and without a zero fraction.
 
     Missing times become "".
     """
@@ -266,7 +259,7 @@ def _changes(before: _Entries, after: _Entries, count: int) -> list[RowStrings] 
 
 
 def has_distinct_keys(keys: pa.Array, rows: Longs, count: int) -> bool:
-    """Return whether no row's map contains a key twice.
+    """Return whether no map of a column contains a key twice.
 
     ``rows[i]`` is the row of the entry with the key ``keys[i]``, and ``count`` the number of rows.
     """
@@ -324,118 +317,3 @@ def _in_order(parts: list[RowStrings]) -> RowStrings:
     return RowStrings(
         pa.concat_arrays([part.strings for part in some]).take(pa.array(order)), rows[order]
     )
-
-
-def json_lines(batch: pa.RecordBatch) -> list[str]:
-    """Format each row as a JSON object whose keys are the names of the columns."""
-    # The pieces alternate: '{"A": ', the values of A, ', "B": ', the values of B. One join of all
-    # pieces and '}\n' gives all lines.
-    pieces: list[pa.Array | str] = []
-    for name, column in zip(batch.schema.names, batch.columns, strict=True):
-        pieces += [f"{', ' if pieces else '{'}{json_text(name)}: ", json_values(column)]
-    lines: list[str] = pc.binary_join_element_wise(*pieces, "}\n", "").to_pylist() if pieces else []
-    return lines
-
-
-def csv_lines(batch: pa.RecordBatch) -> list[str]:
-    """Format each row as a line of CSV."""
-    if not batch.num_columns:
-        return []
-    *first, last = map(csv_cells, batch.columns)
-    ended = pc.binary_join_element_wise(last, "", "\n")
-    lines: list[str] = pc.binary_join_element_wise(*first, ended, ",").to_pylist()
-    return lines
-
-
-def json_values(column: pa.Array) -> pa.Array:
-    """Format the values of a column as JSON."""
-    strings = texts_of(column)
-    if pa.types.is_boolean(column.type) or pa.types.is_integer(column.type):
-        texts = column.cast(pa.string())
-    elif strings is not None:
-        texts = _quote(strings)
-    else:
-        texts = _format_nested(column)
-    if texts is None:
-        return pa.array(map(json_text, values_of(column)), pa.string())
-    return texts.fill_null("null")
-
-
-def csv_cells(column: pa.Array) -> pa.Array:
-    """Format the values of a column as CSV cells.
-
-    NULL is an empty cell, an empty text is ``""``, and maps and lists are JSON.
-    """
-    if pa.types.is_integer(column.type):
-        return column.cast(pa.string()).fill_null("")
-    strings = texts_of(column)
-    if strings is None:
-        strings = _format_nested(column)
-    if strings is None:
-        strings = pa.array([plain_text(value) for value in values_of(column)], pa.string())
-    doubled = pc.replace_substring(strings, '"', '""')
-    quoted = pc.binary_join_element_wise('"', doubled, '"', "")
-    needs_quotes = pc.or_(pc.match_substring_regex(strings, QUOTED), pc.equal(strings, ""))
-    return pc.if_else(needs_quotes, quoted, strings).fill_null("")
-
-
-def json_text(value: Any) -> str:
-    """Format a plain value (see ``plain_values``) as JSON."""
-    return json.dumps(value, ensure_ascii=False, default=str)
-
-
-def plain_text(value: Any) -> str | None:
-    """Format a plain value as the text of a cell. NULL stays None."""
-    if value is None:
-        return None
-    return json_text(value) if isinstance(value, (dict, list, bool)) else str(value)
-
-
-def _format_nested(column: pa.Array) -> pa.Array | None:
-    """Format lists and maps of strings as JSON.
-
-    Returns None for other columns, and if a map has a duplicate key.
-    """
-    kind = column.type
-    if pa.types.is_list(kind) and pa.types.is_string(kind.value_type):
-        items = _quote(column.flatten()).fill_null("null")
-        # the running sum of the lengths gives the offsets of the lists; null lists have the length
-        # 0
-        sizes = pc.list_value_length(column).fill_null(0).to_numpy()
-        return _joined_strings(items, np.append(0, np.cumsum(sizes)), "[]", column)
-    if not (
-        pa.types.is_map(kind)
-        and pa.types.is_string(kind.key_type)
-        and pa.types.is_string(kind.item_type)
-    ):
-        return None
-    keys, values, rows = map_entries(column)
-    if not has_distinct_keys(keys, rows, len(column)):
-        return None
-    names = keys.dictionary_encode()
-    named = _quote(names.dictionary).take(names.indices)
-    entries = pc.binary_join_element_wise(named, _quote(values).fill_null("null"), ": ")
-    return _joined_strings(entries, np.searchsorted(rows, np.arange(len(column) + 1)), "{}", column)
-
-
-def _joined_strings(entries: pa.Array, ends: Longs, brackets: str, column: pa.Array) -> pa.Array:
-    """Join the entries of each row of a column in brackets, or return null if the row is null.
-
-    The entries of row i are ``entries[ends[i]:ends[i + 1]]``. ``brackets`` is "[]" or "{}".
-    """
-    lists = pa.ListArray.from_arrays(pa.array(ends.astype(np.int32)), entries)
-    # binary_join joins the entries of each list with ", "
-    inside = pc.binary_join(lists, ", ")
-    joined = pc.binary_join_element_wise(brackets[0], inside, brackets[1], "")
-    return pc.if_else(column.is_valid(), joined, pa.scalar(None, pa.string()))
-
-
-def _quote(strings: pa.Array) -> pa.Array:
-    """Format strings as JSON. Only strings that need escapes are formatted one by one."""
-    quoted = pc.binary_join_element_wise('"', strings, '"', "")
-    special = pc.match_substring_regex(strings, ESCAPED).fill_null(fill_value=False)
-    if pc.any(special).as_py():
-        odd: Sequence[str] = strings.filter(special).to_pylist()
-        escaped = pa.array(map(json_text, odd), pa.string())
-        quoted = pc.replace_with_mask(quoted, special, escaped)
-    return quoted

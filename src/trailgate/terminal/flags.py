@@ -1,4 +1,4 @@
-"""The arguments and options that commands share, and the decorator that turns declarations into flags.
+"""The flags of commands: those that several commands share, and the decorator that makes flags of declarations.
 
 An option is declared as ``Annotated[type, Flag(...), "What it means."]``: for a parameter of a
 command, for a field of the dataclass that a command accepts, or once below under a name if several
@@ -33,7 +33,7 @@ from trailgate.errors import OptionError
 from trailgate.options import Flag
 
 if TYPE_CHECKING:
-    from trailgate.storage.files.listing import TrailFile
+    from trailgate.storage.files.trail_files import TrailFile
 
 Command = TypeVar("Command", bound=Callable[..., None])
 SHORTEST: Final = 20  # digits of a position in its long form
@@ -106,8 +106,8 @@ def flag_of(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
-def position_in(files: Sequence[TrailFile], text: str | None) -> str | None:
-    """Return the position of an option in the form file:offset, as in ``--to-position 0:679``.
+def complete_position(files: Sequence[TrailFile], text: str | None) -> str | None:
+    """Complete the value of a flag such as ``--to-position`` to file:offset, if it is only a byte offset.
 
     If the trail has a single file, such as number 0, the byte offsets 679 and 0x2A7 become 0:679.
     Other texts are returned unchanged. Raises OptionError for an offset without a file number if
@@ -123,7 +123,7 @@ def position_in(files: Sequence[TrailFile], text: str | None) -> str | None:
 
 
 def named_fields(given: Any, *excluded: str) -> dict[str, Any]:
-    """Return the fields of a dataclass of options by name, except those named in ``excluded``."""
+    """Return the values of a command's dataclass of flags by name, except those named in ``excluded``."""
     return {
         field.name: getattr(given, field.name)
         for field in fields(given)

@@ -1,4 +1,4 @@
-"""Parse addresses of cloud stores, and combine them with the environment variables of the clouds' tools.
+"""Parse the addresses of Azure, Google and S3 stores, and combine them with the environment variables of the clouds' tools.
 
 An address may have a login before its host, and parameters after a question mark. Unknown
 parameters are refused.
@@ -239,7 +239,7 @@ def _parse_connection(text: str) -> AzureAccount:
 
 
 def azure_files(address: str) -> tuple[fs.FileSystem, str]:
-    """Return pyarrow's file system of an Azure account, and the path in it. Raises OptionError."""
+    """Parse an Azure address: return pyarrow's file system of the account, and the path in it. Raises OptionError."""
     if "credential_kind=" in address:  # pyarrow's own ways to find a login
         files, path = fs.FileSystem.from_uri(address)
         return files, str(path)
@@ -297,7 +297,7 @@ def _emulator() -> str:
 
 
 def google_files(address: str) -> tuple[fs.FileSystem, str]:
-    """Return pyarrow's file system of Google Cloud Storage, and the path in it. Raises OptionError."""
+    """Parse a Google address: return pyarrow's file system of Google Cloud Storage, and the path in it. Raises OptionError."""
     if not _emulator() or "?" in address:
         files, path = fs.FileSystem.from_uri(address)
         return files, str(path)

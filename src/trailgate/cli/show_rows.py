@@ -8,10 +8,11 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from trailgate.model.positions import short_position
-from trailgate.terminal.columns import operation_columns
+from trailgate.terminal.batches import Paint, RowForm
 from trailgate.terminal.layout import PaintedText, TableRow
 from trailgate.terminal.output import printable
-from trailgate.terminal.rows import Paint, Row, RowForm, short_time, value_text
+from trailgate.terminal.plain_values import Row, short_time, value_text
+from trailgate.terminal.table_columns import operation_columns
 
 ROWS: Final = 100  # rows of a table by default
 DATA_SHOWN: Final = 24  # hexadecimal digits shown of a record's data

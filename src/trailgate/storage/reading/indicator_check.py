@@ -1,4 +1,4 @@
-"""Detect missing records inside transactions from their transaction indicators.
+"""Check transaction indicators, to detect missing records inside transactions of a trail.
 
 A transaction is torn if the next one begins before it has ended, or if it continues without having
 begun. Each of its records may be valid, so only the sequence of indicators reveals the loss. It
@@ -11,20 +11,16 @@ from typing import Final
 
 import numpy as np
 
-from trailgate.errors import DecodeError, StorageError, TrailgateError, Where
-from trailgate.model.kernels import APART, UNDOES
+from trailgate.errors import DecodeError, TrailgateError, Where
+from trailgate.model.kernels import APART
 from trailgate.model.transactions import follow
-from trailgate.storage.files.listing import number_digits
 from trailgate.storage.files.trail_files import TrailFiles, TrailPosition
+from trailgate.storage.reading.record_runs import RecordRun
 from trailgate.storage.reading.trail_file import LONGEST, TrailFileReader
-from trailgate.storage.reading.transaction_spans import (
-    RecordRun,
-    find_last_begin,
-    read_backwards,
-)
+from trailgate.storage.reading.transaction_spans import find_last_begin, may_be_inside_transaction
 from trailgate.trail.format.tokens import TRANID
 from trailgate.trail.records.record import decode_record
-from trailgate.trail.records.transactions import CLOSES, find_contradictions
+from trailgate.trail.records.transactions import find_contradictions
 
 UNENDED: Final = "records are missing: the transaction before this record has not ended"
 HEADLESS: Final = "records are missing: this record continues a transaction that does not begin"
@@ -64,7 +60,11 @@ class SequenceCheck:
             first = self._position(run, int(plain[0]))
             # Reading may begin inside a transaction, whose first record is then before the trail:
             # that loses nothing.
-            if len(headless) and headless[0] == plain[0] and may_be_inside(self._trail, first):
+            if (
+                len(headless)
+                and headless[0] == plain[0]
+                and may_be_inside_transaction(self._trail, first)
+            ):
                 headless = headless[1:]
         error: DecodeError | None = None
         if len(headless) or len(unended):
@@ -118,18 +118,3 @@ class SequenceCheck:
         except TrailgateError:
             return ""  # the loss is reported without a name
         return "" if raw is None else f", {raw.decode('utf-8', 'replace')},"
-
-
-def may_be_inside(trail: TrailFiles, position: TrailPosition) -> bool:
-    """Return True unless the bytes before a position show that no transaction is open there."""
-    try:
-        for run in read_backwards(trail, position, trail.begin):
-            rows = np.flatnonzero(~run.has(APART))
-            if len(rows):
-                return not run.marks[rows[-1]] & (CLOSES | UNDOES)
-    except (DecodeError, StorageError):
-        return True  # the bytes before are damaged or gone
-    # Nothing is before the position: earlier files are missing, or the file has no number and may be
-    # any part of a trail.
-    first = trail.files[0]
-    return first.number > 0 or not number_digits(first.path)

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Final
 from trailgate.errors import OptionError, Where
 from trailgate.expressions.environment_items import OS_VARIABLE
 from trailgate.expressions.values import GetenvValues
-from trailgate.storage.files.addresses import address_exists, is_absolute, read_text_file
+from trailgate.storage.files.addresses import address_exists, is_absolute
+from trailgate.storage.files.text_files import read_text_file
 
 if TYPE_CHECKING:
     from trailgate.definitions.parameter_macros import ReadFile
@@ -32,13 +33,13 @@ def include_reader(path: str) -> ReadFile:
         try:
             return read_text_file(path_of_file, "parameter file").decode("utf-8-sig")
         except UnicodeDecodeError as error:
-            raise not_utf8(error, path_of_file) from None
+            raise not_utf8_error(error, path_of_file) from None
 
     return read
 
 
-def not_utf8(error: UnicodeDecodeError, path: str) -> OptionError:
-    """Build the error for a parameter file that is not UTF-8, with the line of its first wrong byte."""
+def not_utf8_error(error: UnicodeDecodeError, path: str) -> OptionError:
+    """Build the error for an included parameter file that is not UTF-8, with the line of its first wrong byte."""
     line = error.object.count(b"\n", 0, error.start) + 1
     problem = f"byte {error.object[error.start]:#04x} is not UTF-8"
     where = Where(source=path, line=line, offset=error.start)

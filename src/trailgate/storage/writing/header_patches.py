@@ -1,4 +1,4 @@
-"""Update the header of a growing trail file when the file is begun, finished, or reopened.
+"""Patches of the header of a trail file on a local disk, when the file is begun, finished, or reopened.
 
 A file size in the header means that the file will not grow any more (trail format §4.1). Patches
 are pairs of an offset and the bytes to write there.

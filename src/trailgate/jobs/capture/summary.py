@@ -1,0 +1,168 @@
+"""The summary of a capture: counts of operations and messages, reasons of bad messages, and warnings.
+
+The command line prints it, and the manifest of the trail contains that of the last run.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from trailgate.errors import TrailgateError, Where
+from trailgate.messages.skipped import add_skipped, skipped_notes
+from trailgate.model.operation_counts import sum_counts
+from trailgate.options import check_arguments
+
+if TYPE_CHECKING:
+    from trailgate.jobs.capture.job import CaptureJob
+    from trailgate.jobs.capture.ranges import RangeReport
+
+KNOWN: Final = ("skipped", "continued", "changed", "copied")  # counts of `RecognizedFiles`
+SUMMED: Final = (  # counts of RangeReport that are added up, under the same names in the summary
+    "messages",
+    "transactions",
+    "operations",
+    "quarantined",
+    "skipped_operations",
+    "repeated_operations",
+    "late_operations",
+    "duplicate_messages",
+    "skipped_messages",
+)
+RANKED: Final = 20  # reasons listed in a summary
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureSummary:
+    """The result of a capture: operations by table and type, the published files, and warnings.
+
+    `target` is the prefix of the trail. `definitions` is the definitions file written beside the
+    trail, if the trail's own files do not contain definitions. `quarantine` is the file with the
+    `quarantined` messages.
+
+    The other fields are counts. `skipped_files` and `skipped_operations` were captured before and
+    were skipped. Of `continued_files` only the appended part was captured. These were captured
+    completely: `changed_files` (captured before with different content), `copied_files` (captured
+    before under a different name) and `late_operations` (their sequence ids are lower than the
+    highest one in the trail). `repeated_operations` and `duplicate_messages` occurred twice in the
+    input and were captured once; the latter are recognized by the ids that `jms.id` selects.
+    `skipped_messages` contain no operation.
+
+    `reasons` counts the bad messages by reason, the most frequent first. `problems` lists them, in
+    a dry run only.
+    """
+
+    target: str
+    counts: dict[str, dict[str, int]]
+    messages: int = 0
+    transactions: int = 0
+    operations: int = 0
+    quarantined: int = 0
+    files: tuple[str, ...] = ()
+    quarantine: str | None = None
+    dry_run: bool = False
+    notes: tuple[str, ...] = ()
+    definitions: str | None = None
+    skipped_files: int = 0
+    skipped_operations: int = 0
+    continued_files: int = 0
+    changed_files: int = 0
+    copied_files: int = 0
+    late_operations: int = 0
+    repeated_operations: int = 0
+    duplicate_messages: int = 0
+    skipped_messages: int = 0
+    reasons: Mapping[str, int] = field(default_factory=dict)
+    problems: tuple[Mapping[str, Any], ...] = ()
+
+    @property
+    def mostly_bad(self) -> bool:
+        """Whether more messages were quarantined than captured. Messages without operations are neither."""
+        return 2 * self.quarantined > self.messages - self.skipped_messages
+
+    @classmethod
+    @check_arguments
+    def of(cls, fields: Mapping[str, Any]) -> Self:
+        """Rebuild the summary of a capture from its fields in the manifest of the trail."""
+        strings = {name: tuple(fields.get(name, ())) for name in ("files", "notes", "problems")}
+        return cls(**{**fields, **strings})
+
+
+OTHER_REASONS: Final = "other reasons"
+
+
+def count_reasons(reports: Iterable[RangeReport]) -> dict[str, int]:
+    """Count the bad messages of all ranges of a capture by reason, the most frequent first."""
+    counts: Counter[str] = Counter()
+    for report in reports:
+        counts.update(report.reasons)
+    return dict(counts.most_common())
+
+
+def most_frequent_reasons(reasons: Mapping[str, int]) -> dict[str, int]:
+    """Reduce the reasons of bad messages to the `RANKED` most frequent, and the sum of the others.
+
+    `reasons` has the number of messages of each reason, the most frequent first.
+    """
+    pairs = list(reasons.items())
+    rest = sum(count for _, count in pairs[RANKED:])
+    return dict(pairs[:RANKED]) | ({OTHER_REASONS: rest} if rest else {})
+
+
+def error_values(error: TrailgateError) -> dict[str, Any]:
+    """Convert the error of a bad message to plain values for the summary of a capture.
+
+    These are the problem, the hint, and the known parts of its location.
+    """
+    place = {field.name: getattr(error.where, field.name) for field in fields(Where)}
+    # Raw bytes are not JSON: show them as text and as hex digits.
+    raw = place.pop("raw")
+    if raw is not None:
+        text = place["text"] or raw.decode("utf-8", "backslashreplace")
+        place |= {"text": text, "bytes": raw.hex()}
+    known = {name: value for name, value in place.items() if value is not None}
+    return {"problem": error.problem, **known, **({"hint": error.hint} if error.hint else {})}
+
+
+def summarize_capture(job: CaptureJob, reports: Sequence[RangeReport]) -> CaptureSummary:
+    """Return the summary of a capture from the reports of all its ranges."""
+    counts = sum_counts(report.counts for report in reports)
+    known = job.recognized
+    notes = frozenset[str]().union(*(report.notes for report in reports))
+    prefix, options = job.target.prefix, job.options
+    empty = job.source.empty_note
+    warnings = (
+        *([empty] if empty else ()),
+        *sorted(job.capture.warnings(notes)),
+        *skipped_notes(add_skipped(*(report.skipped for report in reports))),
+        *_unmatched_warnings(job),
+    )
+    sums = {name: sum(getattr(report, name) for report in reports) for name in SUMMED}
+    return CaptureSummary(
+        target=prefix,
+        counts={table: counts[table] for table in sorted(counts)},
+        dry_run=options.dry_run,
+        definitions=None if options.trail_format.by_index else f"{prefix}.def",
+        notes=warnings if reports else (),
+        reasons=most_frequent_reasons(count_reasons(reports)),
+        problems=tuple(error_values(error) for report in reports for error in report.errors),
+        **sums,
+        **({} if known is None else {f"{name}_files": getattr(known, name) for name in KNOWN}),
+    )
+
+
+def _unmatched_warnings(job: CaptureJob) -> list[str]:
+    """Return a warning for each TABLE statement that matches no table.
+
+    The messages nevertheless count as captured, because other statements may have captured
+    operations from them.
+    """
+    known = sorted({table.name for table in job.capture.definitions})
+    if not known:
+        return []
+    hint = (
+        " The messages count as captured: after correcting the statement, capture them with --again"
+    )
+    return [one + hint for one in job.capture.rules.unmatched_warnings(known)]
