@@ -18,8 +18,9 @@ from benchmarks.report import Figure, Target, fastest
 from pyspark.sql import SparkSession, functions
 
 from trailgate.definitions.defgen import write_sourcedefs
-from trailgate.jobs.capture.job import CaptureJob, CaptureOptions, plan_capture
+from trailgate.jobs.capture.job import plan_capture
 from trailgate.jobs.capture.loading import load_capture
+from trailgate.jobs.capture.plan import CaptureJob, CaptureOptions
 from trailgate.spark import session
 from trailgate.spark.jobs import run_capture
 

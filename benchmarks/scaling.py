@@ -21,8 +21,9 @@ from benchmarks.memory import peak
 from benchmarks.report import Figure, Target
 
 from trailgate.definitions.defgen import write_sourcedefs
-from trailgate.jobs.capture.job import CaptureJob, CaptureOptions, plan_capture, publish_capture
+from trailgate.jobs.capture.job import plan_capture, publish_capture
 from trailgate.jobs.capture.loading import load_capture
+from trailgate.jobs.capture.plan import CaptureJob, CaptureOptions
 from trailgate.jobs.capture.ranges import RangeReport
 from trailgate.storage.reading.message_files import MESSAGE_SPLIT_BYTES
 from trailgate.storage.writing.segments import Segment

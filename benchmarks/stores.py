@@ -21,8 +21,9 @@ from benchmarks.delimited import PLAIN
 from benchmarks.memory import peak
 from benchmarks.report import Figure, Target
 
-from trailgate.jobs.capture.job import CaptureOptions, plan_capture, run_local
+from trailgate.jobs.capture.job import plan_capture, run_local
 from trailgate.jobs.capture.loading import load_capture
+from trailgate.jobs.capture.plan import CaptureOptions
 from trailgate.storage.stores.s3 import S3Store
 
 FLAT: Final = Target(1.2, at_most=True)

@@ -16,8 +16,9 @@ from benchmarks.report import Figure, Target
 from benchmarks.xml_messages import DEFINITIONS, DYNAMIC_RULES, dynamic
 
 from trailgate.definitions.defgen import write_sourcedefs
-from trailgate.jobs.capture.job import CaptureOptions, plan_capture, run_local
+from trailgate.jobs.capture.job import plan_capture, run_local
 from trailgate.jobs.capture.loading import load_capture
+from trailgate.jobs.capture.plan import CaptureOptions
 
 SIZES: Final = (200, 1000)  # MB
 QUICK: Final = (20, 100)

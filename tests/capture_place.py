@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from trailgate.jobs.capture.job import CaptureJob, CaptureOptions, plan_capture, run_local
+from trailgate.jobs.capture.job import plan_capture, run_local
 from trailgate.jobs.capture.loading import load_capture
+from trailgate.jobs.capture.plan import CaptureJob, CaptureOptions
 from trailgate.jobs.capture.summary import CaptureSummary
 from trailgate.storage.reading.trails import read_trail
 from trailgate.trail.format.file_header import decode_header

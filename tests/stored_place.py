@@ -12,7 +12,8 @@ import pytest
 from capture_place import Place
 from store_servers.bucket import SENDERS, Bucket
 from trailgate.errors import StorageError
-from trailgate.jobs.capture.job import CaptureJob, CaptureOptions, plan_capture
+from trailgate.jobs.capture.job import plan_capture
+from trailgate.jobs.capture.plan import CaptureJob, CaptureOptions
 from trailgate.storage.reading.trails import read_trail
 from trailgate.storage.stores import object_store as parted_upload
 from trailgate.storage.stores import s3

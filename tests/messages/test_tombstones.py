@@ -17,8 +17,7 @@ from trailgate.formats.debezium.reader import TOMBSTONES
 from trailgate.live.brokers.kafka import MessageFields, received_window
 from trailgate.live.brokers.receiver import MessageWindow
 from trailgate.messages.messages import TOMBSTONE, batch_of_received
-from trailgate.storage.reading.message_files import MessagePosition
-from trailgate.storage.reading.message_lines import json_messages
+from trailgate.storage.reading.message_lines import MessagePosition, json_messages
 
 EVENT = (
     b'{"before":null,"after":{"ID":%d},"op":"c","source":{"ts_ms":1,"schema":"OGG","table":"PAIR"}}'

@@ -14,8 +14,9 @@ from sample_trail import DEFINITIONS
 from spark.test_message_source import INDICATED, LINES, PROPERTIES, indicated, wrote
 from trailgate.definitions.defgen import write_sourcedefs
 from trailgate.errors import OptionError, TrailgateError
-from trailgate.jobs.capture.job import CaptureJob, CaptureOptions, plan_capture, run_local
+from trailgate.jobs.capture.job import plan_capture, run_local
 from trailgate.jobs.capture.loading import load_capture
+from trailgate.jobs.capture.plan import CaptureJob, CaptureOptions
 from trailgate.spark.jobs import run_capture
 from trailgate.spark.message_frames import capture
 from trailgate.storage.reading.trails import read_trail

@@ -16,7 +16,8 @@ from typing import Final, TypeVar
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from trailgate.jobs.capture.job import CaptureJob, publish_capture
+from trailgate.jobs.capture.job import publish_capture
+from trailgate.jobs.capture.plan import CaptureJob
 from trailgate.jobs.capture.ranges import run_range
 from trailgate.jobs.capture.summary import CaptureSummary
 from trailgate.options import check_arguments

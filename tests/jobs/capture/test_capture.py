@@ -13,8 +13,9 @@ import pytest
 
 from capture_place import QUARANTINE, Place, row
 from trailgate.errors import OptionError, StorageError, TrailgateError
-from trailgate.jobs.capture.job import CaptureOptions, publish_capture, run_local
+from trailgate.jobs.capture.job import publish_capture, run_local
 from trailgate.jobs.capture.loading import load_capture
+from trailgate.jobs.capture.plan import CaptureOptions
 from trailgate.jobs.capture.ranges import run_range
 from trailgate.storage.files.locks import lock
 from trailgate.storage.publish import local_disk

@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from capture_place import QUARANTINE, Place, row
 from held_captures import SHOP
 from laws import examples
-from trailgate.jobs.capture.job import CaptureOptions, plan_capture, run_local
+from trailgate.jobs.capture.job import plan_capture, run_local
 from trailgate.jobs.capture.loading import load_capture
+from trailgate.jobs.capture.plan import CaptureOptions
 
 UNREADABLE = "?"  # as a message's marks: its text is no record
 NOT_JSON = "!"  # its line is none

@@ -30,7 +30,8 @@ from stored_place import (
 )
 from trailgate import capture_files
 from trailgate.errors import DecodeError, OptionError, StorageError
-from trailgate.jobs.capture.job import CaptureOptions, plan_capture, publish_capture, run_local
+from trailgate.jobs.capture.job import plan_capture, publish_capture, run_local
+from trailgate.jobs.capture.plan import CaptureOptions
 from trailgate.jobs.capture.ranges import run_range
 from trailgate.jobs.capture.summary import CaptureSummary
 from trailgate.storage.files.trail_files import find_trail

@@ -10,8 +10,9 @@ import pytest
 
 from capture_place import DEFINITIONS, QUARANTINE
 from trailgate.errors import DecodeError
-from trailgate.jobs.capture.job import CaptureJob, CaptureOptions, plan_capture, run_local
+from trailgate.jobs.capture.job import plan_capture, run_local
 from trailgate.jobs.capture.loading import load_capture
+from trailgate.jobs.capture.plan import CaptureJob, CaptureOptions
 from trailgate.storage.reading.trails import read_trail
 
 PROPERTIES = """\

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from capture_place import Place
-from trailgate.jobs.capture.job import CaptureJob, CaptureOptions, publish_capture
+from trailgate.jobs.capture.job import publish_capture
+from trailgate.jobs.capture.plan import CaptureJob, CaptureOptions
 from trailgate.jobs.capture.ranges import RangeReport
 from trailgate.jobs.capture.summary import CaptureSummary
 from trailgate.model.operation_counts import add_counts, sum_counts

@@ -11,8 +11,8 @@ import pytest
 
 from capture_place import QUARANTINE, Place
 from trailgate.errors import TransactionError
-from trailgate.jobs.capture.job import CaptureOptions
 from trailgate.jobs.capture.loading import load_capture
+from trailgate.jobs.capture.plan import CaptureOptions
 from trailgate.jobs.capture.summary import CaptureSummary
 
 

@@ -14,8 +14,9 @@ import pytest
 
 from capture_place import QUARANTINE, Place, row
 from trailgate.errors import StorageError, TrailgateError, TransactionError, WriteError
-from trailgate.jobs.capture.job import CaptureOptions, plan_capture, run_local
+from trailgate.jobs.capture.job import plan_capture, run_local
 from trailgate.jobs.capture.loading import load_capture
+from trailgate.jobs.capture.plan import CaptureOptions
 from trailgate.jobs.capture.recognized_files import END
 from trailgate.storage.files.manifest import Manifest, ManifestFile, read_manifest
 from trailgate.storage.files.trail_files import TrailFile

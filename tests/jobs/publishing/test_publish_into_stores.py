@@ -14,7 +14,7 @@ from store_servers.bucket import Bucket
 from stored_place import KilledError, killed_after, meeting, requests, short_parts, stops
 from trailgate import publish_trail
 from trailgate.errors import OptionError, StorageError
-from trailgate.jobs.capture.job import CaptureOptions
+from trailgate.jobs.capture.plan import CaptureOptions
 from trailgate.publish.job import PublishSummary
 
 SMALL: Any = {"file_bytes": 500}

@@ -22,7 +22,7 @@ from trailgate.errors import (
     StorageError,
     TransactionError,
 )
-from trailgate.jobs.capture.job import CaptureOptions
+from trailgate.jobs.capture.plan import CaptureOptions
 from trailgate.model.operations_table import to_operations
 from trailgate.model.tables import Column, Definitions
 from trailgate.storage.files import durable

@@ -19,11 +19,11 @@ from trailgate.storage.reading.message_files import (
     START,
     MessageFile,
     MessageFiles,
-    MessagePosition,
     find_messages,
     plan_ranges,
     read_messages,
 )
+from trailgate.storage.reading.message_lines import MessagePosition
 
 Found = list[tuple[MessagePosition, bytes]]
 

@@ -16,9 +16,10 @@ from __future__ import annotations
 import hashlib
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Final, Literal
 
@@ -40,30 +41,31 @@ from trailgate.jobs.capture.loading import (
     warn_ignored,
 )
 from trailgate.jobs.capture.options import CaptureArguments
+from trailgate.jobs.capture.plan import CaptureJob, CaptureOptions
 from trailgate.jobs.capture.ranges import RangeReport, run_range
-from trailgate.jobs.capture.recognized_files import RecognizedFiles, recognize_files
+from trailgate.jobs.capture.recognized_files import recognize_files
 from trailgate.jobs.capture.sequence_ids import SequenceIdRule, check_spans
 from trailgate.jobs.capture.summary import (
+    KNOWN,
+    SUMMED,
     CaptureSummary,
-    count_reasons,
-    summarize_capture,
+    error_values,
+    most_frequent_reasons,
 )
 from trailgate.messages.metadata import REMEMBERED, MessageIdRule
+from trailgate.messages.skipped import add_skipped, skipped_notes
+from trailgate.model.operation_counts import sum_counts
 from trailgate.options import check_arguments
 from trailgate.storage.files.addresses import Address, Addresses, absolute, addresses_of
 from trailgate.storage.files.manifest import Manifest, format_captured
 from trailgate.storage.publish.protocol import OvertakenError
 from trailgate.storage.reading.message_files import (
-    MESSAGE_SPLIT_BYTES,
-    MessageFileList,
     MessageFiles,
-    MessagePosition,
-    MessageRange,
     find_messages,
     plan_ranges,
 )
+from trailgate.storage.reading.message_lines import MessagePosition
 from trailgate.storage.reading.threads import run_in_order, thread_count
-from trailgate.storage.writing.segments import WriteOptions
 from trailgate.storage.writing.target import build_file_header, check_appendable, check_tables
 from trailgate.storage.writing.trail_location import (
     StagedRun,
@@ -77,71 +79,6 @@ NAMED: Final = 3  # reasons listed in an error message
 
 
 Progress = Callable[[int, int], None]
-
-
-@dataclass(frozen=True, slots=True)
-class CaptureOptions(WriteOptions):
-    """How a capture runs and writes. `on_error` is "stop" or "quarantine".
-
-    A `dry_run` reads and checks all messages, but writes nothing. The input is cut into ranges of
-    about `split_bytes`. With `message_per_line`, each line of a plain file is a message; otherwise
-    the file is one. If more than `max_bad` messages are bad, nothing is published. `again` also
-    captures files that were captured before. `unordered_ids` accepts sequence ids that fall or
-    repeat. If `jms.id` selects message ids, the last `remembered_ids` ids are remembered to
-    recognize redelivered messages.
-    """
-
-    on_error: str = "stop"
-    dry_run: bool = False
-    split_bytes: int = MESSAGE_SPLIT_BYTES
-    message_per_line: bool = False
-    again: bool = False
-    unordered_ids: bool = False
-    remembered_ids: int = REMEMBERED
-    max_bad: int | None = None
-
-    def __post_init__(self) -> None:
-        if self.on_error not in ("stop", "quarantine"):
-            raise OptionError(f"on-error is {self.on_error}, expected stop or quarantine")
-        WriteOptions.__post_init__(self)  # super() does not work in classes with slots
-
-
-@dataclass(frozen=True)
-class CaptureJob:
-    """A planned capture: everything that a worker needs to run any of its ranges.
-
-    It can be pickled. `source` are the message files, `target` is the trail, and `ranges` are the
-    parts of the input.
-
-    If an interrupted run of the same input had already published, `done` is its summary and
-    `ranges` is empty. `recognized` is the result of comparing the input with the files captured
-    before. `ids` is the rule for checking sequence ids, if the messages have them. `message_ids` is
-    the rule for recognizing redelivered messages; such messages are read in one range.
-    """
-
-    capture: Capture
-    source: MessageFiles
-    target: TrailTarget
-    options: CaptureOptions
-    ranges: tuple[MessageRange, ...]
-    done: CaptureSummary | None = None
-    recognized: RecognizedFiles | None = None
-    ids: SequenceIdRule | None = None
-    message_ids: MessageIdRule | None = None
-
-    def anywhere(self) -> CaptureJob:
-        """Return the capture job for workers on other machines.
-
-        Its paths are absolute, and it lacks the members that only `publish_capture` needs.
-        """
-        files = MessageFileList(
-            replace(file, path=absolute(file.path)) for file in self.source.files
-        )
-        ids = self.ids
-        if ids is not None:
-            ids = replace(ids, prefix=absolute(ids.prefix))
-        source = replace(self.source, files=files)
-        return replace(self, source=source, ids=ids, recognized=None)
 
 
 def plan_capture(
@@ -440,3 +377,53 @@ def capture_files(  # noqa: PLR0913  one parameter an option
     if base is not None:
         source, trail = [absolute(one, base) for one in addresses_of(source)], absolute(trail, base)
     return capture_loaded(loaded, given, source, location_of(trail), runner)
+
+
+def count_reasons(reports: Iterable[RangeReport]) -> dict[str, int]:
+    """Count the bad messages of all ranges of a capture by reason, the most frequent first."""
+    counts: Counter[str] = Counter()
+    for report in reports:
+        counts.update(report.reasons)
+    return dict(counts.most_common())
+
+
+def summarize_capture(job: CaptureJob, reports: Sequence[RangeReport]) -> CaptureSummary:
+    """Return the summary of a capture from the reports of all its ranges."""
+    counts = sum_counts(report.counts for report in reports)
+    known = job.recognized
+    notes = frozenset[str]().union(*(report.notes for report in reports))
+    prefix, options = job.target.prefix, job.options
+    empty = job.source.empty_note
+    warnings = (
+        *([empty] if empty else ()),
+        *sorted(job.capture.warnings(notes)),
+        *skipped_notes(add_skipped(*(report.skipped for report in reports))),
+        *_unmatched_warnings(job),
+    )
+    sums = {name: sum(getattr(report, name) for report in reports) for name in SUMMED}
+    return CaptureSummary(
+        target=prefix,
+        counts={table: counts[table] for table in sorted(counts)},
+        dry_run=options.dry_run,
+        definitions=None if options.trail_format.by_index else f"{prefix}.def",
+        notes=warnings if reports else (),
+        reasons=most_frequent_reasons(count_reasons(reports)),
+        problems=tuple(error_values(error) for report in reports for error in report.errors),
+        **sums,
+        **({} if known is None else {f"{name}_files": getattr(known, name) for name in KNOWN}),
+    )
+
+
+def _unmatched_warnings(job: CaptureJob) -> list[str]:
+    """Return a warning for each TABLE statement that matches no table.
+
+    The messages nevertheless count as captured, because other statements may have captured
+    operations from them.
+    """
+    known = sorted({table.name for table in job.capture.definitions})
+    if not known:
+        return []
+    hint = (
+        " The messages count as captured: after correcting the statement, capture them with --again"
+    )
+    return [one + hint for one in job.capture.rules.unmatched_warnings(known)]

@@ -26,7 +26,8 @@ from trailgate.messages.problems import Problems
 from trailgate.model.positions import format_positions
 from trailgate.storage.files.durable import convert_write_errors
 from trailgate.storage.files.quarantine import format_quarantine_lines
-from trailgate.storage.reading.message_files import MessageFiles, MessagePosition, read_messages
+from trailgate.storage.reading.message_files import MessageFiles, read_messages
+from trailgate.storage.reading.message_lines import MessagePosition
 
 PART: Final = 1 << 13  # messages whose lines are made at once
 AHEAD: Final = 64  # positions that decide how much is read at once

@@ -50,14 +50,13 @@ from trailgate.model.changes import ChangeBatch
 from trailgate.model.operation_counts import Counts, add_counts, count_operations
 from trailgate.storage.reading.message_files import (
     MessageFiles,
-    MessagePosition,
     MessageRange,
     position_of,
     read_messages,
     with_message_place,
     with_message_places,
 )
-from trailgate.storage.reading.message_lines import ReadMessages
+from trailgate.storage.reading.message_lines import MessagePosition, ReadMessages
 from trailgate.storage.writing.segments import (
     EncodedOperations,
     Mark,
@@ -67,7 +66,7 @@ from trailgate.storage.writing.segments import (
 from trailgate.trail.writing.writer import EncodedTrail
 
 if TYPE_CHECKING:
-    from trailgate.jobs.capture.job import CaptureJob
+    from trailgate.jobs.capture.plan import CaptureJob
 
 WITH_OTHERS: Final = "another message of its transaction is bad"
 OTHERS: Final = "Another message of its transaction is bad: "

@@ -20,12 +20,8 @@ from trailgate.errors import TransactionError
 from trailgate.jobs.capture.repeated_transactions import RepeatedTransactions, hash_operations
 from trailgate.messages.raw_operations import ordered_length
 from trailgate.model.transactions import mask_begins
-from trailgate.storage.reading.message_files import (
-    MessageFiles,
-    MessagePosition,
-    position_of,
-    with_message_place,
-)
+from trailgate.storage.reading.message_files import MessageFiles, position_of, with_message_place
+from trailgate.storage.reading.message_lines import MessagePosition
 
 if TYPE_CHECKING:
     from trailgate.jobs.capture.owned_batch import OwnedBatch

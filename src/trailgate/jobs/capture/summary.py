@@ -5,19 +5,12 @@ The command line prints it, and the manifest of the trail contains that of the l
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import Any, Final, Self
 
 from trailgate.errors import TrailgateError, Where
-from trailgate.messages.skipped import add_skipped, skipped_notes
-from trailgate.model.operation_counts import sum_counts
 from trailgate.options import check_arguments
-
-if TYPE_CHECKING:
-    from trailgate.jobs.capture.job import CaptureJob
-    from trailgate.jobs.capture.ranges import RangeReport
 
 KNOWN: Final = ("skipped", "continued", "changed", "copied")  # counts of `RecognizedFiles`
 SUMMED: Final = (  # counts of RangeReport that are added up, under the same names in the summary
@@ -93,14 +86,6 @@ class CaptureSummary:
 OTHER_REASONS: Final = "other reasons"
 
 
-def count_reasons(reports: Iterable[RangeReport]) -> dict[str, int]:
-    """Count the bad messages of all ranges of a capture by reason, the most frequent first."""
-    counts: Counter[str] = Counter()
-    for report in reports:
-        counts.update(report.reasons)
-    return dict(counts.most_common())
-
-
 def most_frequent_reasons(reasons: Mapping[str, int]) -> dict[str, int]:
     """Reduce the reasons of bad messages to the `RANKED` most frequent, and the sum of the others.
 
@@ -124,45 +109,3 @@ def error_values(error: TrailgateError) -> dict[str, Any]:
         place |= {"text": text, "bytes": raw.hex()}
     known = {name: value for name, value in place.items() if value is not None}
     return {"problem": error.problem, **known, **({"hint": error.hint} if error.hint else {})}
-
-
-def summarize_capture(job: CaptureJob, reports: Sequence[RangeReport]) -> CaptureSummary:
-    """Return the summary of a capture from the reports of all its ranges."""
-    counts = sum_counts(report.counts for report in reports)
-    known = job.recognized
-    notes = frozenset[str]().union(*(report.notes for report in reports))
-    prefix, options = job.target.prefix, job.options
-    empty = job.source.empty_note
-    warnings = (
-        *([empty] if empty else ()),
-        *sorted(job.capture.warnings(notes)),
-        *skipped_notes(add_skipped(*(report.skipped for report in reports))),
-        *_unmatched_warnings(job),
-    )
-    sums = {name: sum(getattr(report, name) for report in reports) for name in SUMMED}
-    return CaptureSummary(
-        target=prefix,
-        counts={table: counts[table] for table in sorted(counts)},
-        dry_run=options.dry_run,
-        definitions=None if options.trail_format.by_index else f"{prefix}.def",
-        notes=warnings if reports else (),
-        reasons=most_frequent_reasons(count_reasons(reports)),
-        problems=tuple(error_values(error) for report in reports for error in report.errors),
-        **sums,
-        **({} if known is None else {f"{name}_files": getattr(known, name) for name in KNOWN}),
-    )
-
-
-def _unmatched_warnings(job: CaptureJob) -> list[str]:
-    """Return a warning for each TABLE statement that matches no table.
-
-    The messages nevertheless count as captured, because other statements may have captured
-    operations from them.
-    """
-    known = sorted({table.name for table in job.capture.definitions})
-    if not known:
-        return []
-    hint = (
-        " The messages count as captured: after correcting the statement, capture them with --again"
-    )
-    return [one + hint for one in job.capture.rules.unmatched_warnings(known)]

@@ -12,7 +12,7 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Final, NamedTuple, overload
+from typing import Final, overload
 
 import numpy as np
 import pyarrow as pa
@@ -33,6 +33,7 @@ from trailgate.storage.files.opened_file import (
     is_empty_file,
 )
 from trailgate.storage.reading.message_lines import (
+    MessagePosition,
     ReadMessages,
     join_messages,
     json_messages,
@@ -122,16 +123,6 @@ class MessageFileList(Sequence[MessageFile]):
         for part in (self._sizes, self._begins, self._kind, *self._paths.buffers()):
             digest.update(b"" if part is None else part)
         return f"<{len(self)} message files {digest.hexdigest()}>"
-
-
-class MessagePosition(NamedTuple):
-    """The position of a message: the index of its message file, and its byte offset in the file.
-
-    Positions compare in the order of messages.
-    """
-
-    file: int
-    offset: int
 
 
 START: Final = MessagePosition(0, 0)

@@ -6,7 +6,7 @@ Lines end with a newline, perhaps after a carriage return. Empty lines are not m
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -17,9 +17,6 @@ from trailgate.errors import TrailgateError
 from trailgate.messages.messages import NO_HEADERS, MessageBatch
 from trailgate.messages.problems import NO_PROBLEMS, Problem, Problems
 from trailgate.storage.files.json_lines import parse_message_line
-
-if TYPE_CHECKING:
-    from trailgate.storage.reading.message_files import MessagePosition
 
 NEWLINE: Final = 10
 RETURN: Final = 13
@@ -99,3 +96,13 @@ def join_messages(parts: Sequence[ReadMessages]) -> ReadMessages:
     counts = np.cumsum([0, *(len(batch) for batch in batches[:-1])]).tolist()
     moved = [part.problems.moved(count) for part, count in zip(parts, counts, strict=True)]
     return ReadMessages(MessageBatch.join(batches), Problems.join(moved))
+
+
+class MessagePosition(NamedTuple):
+    """The position of a message: the index of its message file, and its byte offset in the file.
+
+    Positions compare in the order of messages.
+    """
+
+    file: int
+    offset: int
