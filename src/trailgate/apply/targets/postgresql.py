@@ -40,7 +40,7 @@ from trailgate.apply.effects.operation_errors import (
     TOO_LONG,
 )
 from trailgate.apply.effects.stored_types import DatabaseColumnType, StorageRule
-from trailgate.apply.effects.tables import TargetTable
+from trailgate.apply.effects.tables import TargetColumn, TargetTable
 from trailgate.apply.targets import database_checks, sql
 from trailgate.apply.targets.checkpoints import STATUS, parse_group_positions
 from trailgate.apply.targets.ddl import HELD, POSTGRESQL
@@ -137,6 +137,8 @@ ARROW_TYPES: Final = (
     (pa.timestamp("us", "UTC"), "timestamp with time zone"),
     *zip(reversed(HELD), reversed(POSTGRESQL.types), strict=True),
 )
+# Arrow types that lack some values of PostgreSQL's type, or whose values Python may lack.
+PARTLY: Final = (pa.types.is_timestamp, pa.types.is_date, pa.types.is_decimal)
 # By PostgreSQL's name of a type.
 RULES_OF_TYPES: Final = MappingProxyType(
     {
@@ -248,6 +250,7 @@ SYSTEM_COLUMN: Final = "conflicts with a system column name"
 SYSTEM_COLUMN_HINT: Final = (
     "Give the column another name with COLMAP in a parameter file (--params)"
 )
+NAN_HINT: Final = "No operation of a trail can write NaN there: give the row another value"
 DEFERRABLE: Final = "A batch deletes, updates and inserts rows in this order: make foreign keys and additional unique constraints DEFERRABLE"
 
 
@@ -365,6 +368,7 @@ class PostgreSQLTarget:
             )
             for one in existing.columns
         )
+        columns = tuple(_carry_as_text(one, types[one.name].staged) for one in columns)
         existing = replace(existing, columns=columns).without_computed()
         self._types[str(existing)] = {name: one.staged for name, one in types.items()}
         triggers = self._execute(TRIGGERS_OF, [number])
@@ -461,7 +465,7 @@ class PostgreSQLTarget:
         fetched = self._execute(DIALECT.selection(table, KEYS, keys_alone=keys_alone), table=table)
         values = list(zip(*fetched, strict=True)) or [()] * len(columns)
         arrays = [
-            _array(column_values, column.type)
+            _array(column_values, column)
             for column_values, column in zip(values, columns, strict=True)
         ]
         rows = pa.table(arrays, names=[column.name for column in columns])
@@ -539,7 +543,7 @@ class PostgreSQLTarget:
             while fetched := self._try(lambda: cursor.fetchmany(FETCHED), table):
                 columns = zip(*fetched, strict=True)
                 arrays = [
-                    _array(values, column.type)
+                    _array(values, column)
                     for values, column in zip(columns, table.columns, strict=True)
                 ]
                 yield pa.RecordBatch.from_arrays(arrays, schema=table.schema)
@@ -665,7 +669,7 @@ class PostgreSQLTarget:
                 errors.append(self._row_error(table, FOREIGN, problem, detail, None))
                 related.append(name)
         by_column = list(zip(*found, strict=True)) or [()] * len(columns)
-        arrays = [_array(one, column.type) for one, column in zip(by_column, columns, strict=True)]
+        arrays = [_array(one, column) for one, column in zip(by_column, columns, strict=True)]
         keys = pa.table(arrays, names=[one.name for one in columns])
         return RefusedRows(database_checks.normalize_keys(table, keys), errors, related)
 
@@ -951,6 +955,19 @@ def _numeric(one: _Attribute) -> tuple[pa.DataType, DatabaseColumnType | None]:
     return pa.string(), DatabaseColumnType(one.written, StorageRule.NUMBER, size, scale)
 
 
+def _carry_as_text(column: TargetColumn, name: str) -> TargetColumn:
+    """Return a column that the source lacks with the type text, if its own type has values that Arrow or Python lacks.
+
+    Such values are ``infinity``, dates before the year 1 or after 9999, and NaN in numeric(5,2).
+    Rows keep their values in these columns, which are only read and written again. ``name`` is the
+    type in PostgreSQL.
+    """
+    if not (column.extra and any(test(column.type) for test in PARTLY)):
+        return column
+    stored = DatabaseColumnType(name, StorageRule.PRINTED)
+    return replace(column, type=pa.string(), number=False, stored=stored)
+
+
 def _is_number(stored: DatabaseColumnType | None) -> bool:
     return stored is not None and stored.rule is StorageRule.NUMBER
 
@@ -963,10 +980,15 @@ def _as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return pa.chunked_array(chunks, pa.string())
 
 
-def _array(values: tuple[Any, ...], data_type: pa.DataType) -> pa.Array:
-    if pa.types.is_string(data_type):
-        return pa.array([None if one is None else str(one) for one in values], data_type)
-    return pa.array(values, data_type)
+def _array(values: tuple[Any, ...], column: TargetColumn) -> pa.Array:
+    """Build an Arrow column from fetched values. Raises ApplyError for NaN in a column such as numeric(5,2), which Arrow lacks."""
+    if pa.types.is_string(column.type):
+        return pa.array([None if one is None else str(one) for one in values], column.type)
+    try:
+        return pa.array(values, column.type)
+    except pa.ArrowInvalid:
+        problem = f"the target has a row with NaN in this column of type {column.type}"
+        raise ApplyError(problem, where=Where(field=column.name), hint=NAN_HINT) from None
 
 
 def _parts(table: TargetTable) -> tuple[str, str]:
