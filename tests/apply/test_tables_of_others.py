@@ -330,3 +330,27 @@ def test_zeros_at_the_end_of_a_fraction_need_no_digits_in_the_target(
     append(tmp_path / "ot", table, (INSERT, None, {"K": "2026-01-05 12:00:10.123456789", "A": 1}))
     with pytest.raises(TrailgateError):
         apply_trail(tmp_path / "ot", database.address)
+
+
+FAR: Final = ("infinity", "-infinity", "20000-01-01 00:00:00")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_times_that_python_lacks_move_with_their_rows_and_are_found_by_verify(
+    name: str, tmp_path: Path, request: Any
+) -> None:
+    """Others write them to a column of the trail."""
+    database = DATABASES[name](request, tmp_path)
+    table = table_of(K, Column("X", 192, 26))
+    usual = "2026-01-05 12:00:00.000000"
+    keys = range(len(FAR))
+    append(tmp_path / "ot", table, *((INSERT, None, {"K": key, "X": usual}) for key in keys))
+    apply_trail(tmp_path / "ot", database.address)
+    database.run(*(f"UPDATE hr.t SET x = '{value}' WHERE k = {at}" for at, value in enumerate(FAR)))
+    append(tmp_path / "ot", table, *((MOVE, {"K": key}, {"K": key + 10}) for key in keys))
+    apply_trail(tmp_path / "ot", database.address)
+
+    found = database.rows("SELECT k, CAST(x AS varchar) FROM hr.t ORDER BY 1")
+    assert found == [(at + 10, value) for at, value in enumerate(FAR)]
+    report = verify_tables(tmp_path / "ot", database.address).tables["hr.t"]
+    assert (report.equal, report.different) == (0, len(FAR))

@@ -45,6 +45,7 @@ from trailgate.apply.targets import database_checks, sql
 from trailgate.apply.targets.checkpoints import STATUS, parse_group_positions
 from trailgate.apply.targets.ddl import HELD, POSTGRESQL
 from trailgate.apply.targets.faults import find_sqlstate_fault
+from trailgate.apply.targets.postgresql_times import format_times, load_times_as_text, parse_times
 from trailgate.apply.targets.target import (
     AppliedPosition,
     GroupPosition,
@@ -137,8 +138,6 @@ ARROW_TYPES: Final = (
     (pa.timestamp("us", "UTC"), "timestamp with time zone"),
     *zip(reversed(HELD), reversed(POSTGRESQL.types), strict=True),
 )
-# Arrow types that lack some values of PostgreSQL's type, or whose values Python may lack.
-PARTLY: Final = (pa.types.is_timestamp, pa.types.is_date, pa.types.is_decimal)
 # By PostgreSQL's name of a type.
 RULES_OF_TYPES: Final = MappingProxyType(
     {
@@ -250,7 +249,7 @@ SYSTEM_COLUMN: Final = "conflicts with a system column name"
 SYSTEM_COLUMN_HINT: Final = (
     "Give the column another name with COLMAP in a parameter file (--params)"
 )
-NAN_HINT: Final = "No operation of a trail can write NaN there: give the row another value"
+VALUE_HINT: Final = "No operation of a trail can write such a value: give the row another one"
 DEFERRABLE: Final = "A batch deletes, updates and inserts rows in this order: make foreign keys and additional unique constraints DEFERRABLE"
 
 
@@ -852,6 +851,7 @@ def _configure(connection: psycopg.Connection[Any]) -> psycopg.Connection[Any]:
     for name, value in SETTINGS.items():
         connection.execute(f"SET {name} = '{value}'".encode())
     connection.commit()
+    load_times_as_text(connection)
     return connection
 
 
@@ -956,13 +956,12 @@ def _numeric(one: _Attribute) -> tuple[pa.DataType, DatabaseColumnType | None]:
 
 
 def _carry_as_text(column: TargetColumn, name: str) -> TargetColumn:
-    """Return a column that the source lacks with the type text, if its own type has values that Arrow or Python lacks.
+    """Return a column that the source lacks with the type text, if it is a decimal, since Arrow's decimals have no NaN.
 
-    Such values are ``infinity``, dates before the year 1 or after 9999, and NaN in numeric(5,2).
     Rows keep their values in these columns, which are only read and written again. ``name`` is the
     type in PostgreSQL.
     """
-    if not (column.extra and any(test(column.type) for test in PARTLY)):
+    if not (column.extra and pa.types.is_decimal(column.type)):
         return column
     stored = DatabaseColumnType(name, StorageRule.PRINTED)
     return replace(column, type=pa.string(), number=False, stored=stored)
@@ -973,7 +972,13 @@ def _is_number(stored: DatabaseColumnType | None) -> bool:
 
 
 def _as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Prepare a column of staged rows for Arrow's CSV writer. Bytes become text in PostgreSQL's hex format."""
+    """Prepare a column of staged rows for Arrow's CSV writer.
+
+    Bytes become text in PostgreSQL's hex format, and so do dates and times if Arrow cannot write
+    them all.
+    """
+    if pa.types.is_date(column.type) or pa.types.is_timestamp(column.type):
+        return format_times(column)
     if not pa.types.is_binary(column.type):
         return column
     chunks = [pc.binary_join_element_wise("\\x", to_hex(one), "") for one in column.chunks]
@@ -981,14 +986,20 @@ def _as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _array(values: tuple[Any, ...], column: TargetColumn) -> pa.Array:
-    """Build an Arrow column from fetched values. Raises ApplyError for NaN in a column such as numeric(5,2), which Arrow lacks."""
+    """Build an Arrow column from fetched values.
+
+    Raises ApplyError for NaN in a column such as numeric(5,2), and for a timestamp after the year
+    294246: Arrow has neither.
+    """
     if pa.types.is_string(column.type):
         return pa.array([None if one is None else str(one) for one in values], column.type)
     try:
+        if pa.types.is_date(column.type) or pa.types.is_timestamp(column.type):
+            return parse_times(values, column.type)
         return pa.array(values, column.type)
-    except pa.ArrowInvalid:
-        problem = f"the target has a row with NaN in this column of type {column.type}"
-        raise ApplyError(problem, where=Where(field=column.name), hint=NAN_HINT) from None
+    except (pa.ArrowInvalid, OverflowError):
+        problem = f"the target has a row whose value in this column does not fit {column.type}: NaN, or a date too far away"
+        raise ApplyError(problem, where=Where(field=column.name), hint=VALUE_HINT) from None
 
 
 def _parts(table: TargetTable) -> tuple[str, str]:
