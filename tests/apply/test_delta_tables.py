@@ -33,7 +33,14 @@ from trailgate.apply.targets.delta_properties import (
     plan_statistics_properties,
 )
 from trailgate.apply.targets.target import table_rows
-from trailgate.model.changes import DELETE, INSERT, TRUNCATE, UPDATE, ChangeBatch
+from trailgate.model.changes import (
+    DELETE,
+    INSERT,
+    KEY_UPDATE,
+    TRUNCATE,
+    UPDATE,
+    ChangeBatch,
+)
 from trailgate.model.tables import Column, Definitions, Table
 
 T: Final = Table("HR.T", (Column("ID", 134, 8, key=True), Column("V", 64, 20)))
@@ -476,3 +483,16 @@ def test_a_table_that_cannot_be_a_folder_is_mapped(part: str, tmp_path: Path) ->
     write(tmp_path / "ot", (INSERT, None, {"ID": 1, "V": "a"}), table=table)
     with pytest.raises(OptionError, match=r"\(table hr.*MAP the table to another name"):
         apply_trail(tmp_path / "ot", f"delta:{tmp_path}/lake")
+
+
+def test_a_table_may_have_dates_that_python_lacks(tmp_path: Path) -> None:
+    """Also in the least and greatest values that the log states for each file."""
+    path, late = tmp_path / "lake/hr/t", pa.array([4_000_000], pa.date32())  # in the year 12921
+    write_deltalake(path, pa.table({"id": pa.array([1], pa.int64()), "v": ["a"], "late": late}))
+    moved = (KEY_UPDATE, {"ID": 1}, {"ID": 2})
+    write(tmp_path / "ot", moved)
+    apply_trail(tmp_path / "ot", f"delta:{tmp_path}/lake")
+
+    found = pa.table(DeltaTable(path).scan())
+    assert found["id"].to_pylist() == [2]
+    assert found["late"].cast(pa.int32()).to_pylist() == [4_000_000]

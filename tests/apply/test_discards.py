@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import duckdb
 import pyarrow as pa
@@ -454,17 +454,33 @@ def test_a_transaction_that_begins_in_a_table_that_is_not_read_is_discarded_alon
     assert rows == [(1,), (3,), (4,), (5,)]
 
 
+# For each transaction the place of its operation that is read, among those that are not.
+PLACES: Final = {
+    "first": (0, 0, 0, 0, 0),
+    "inside": (1, 1, 1, 1, 1),
+    "last": (2, 2, 2, 2, 2),
+    "first or inside": (0, 1, 1, 1, 0),
+}
+
+
+@pytest.mark.parametrize("places", PLACES)
 @pytest.mark.parametrize("split_bytes", [1, 1 << 20])
-def test_a_transaction_without_an_id_is_discarded_alone(tmp_path: Path, split_bytes: int) -> None:
-    """Of each transaction only the last operation is read, and no id shows that they are several."""
-    transactions = [
-        [Op("I", key, table=NOTES), Op("U" if key == 2 else "I", key, "new")] for key in range(1, 6)
-    ]
-    batch = changes(transactions)
-    blocks = [replace(one, tx_id=pa.nulls(len(one), pa.string())) for one in batch.blocks]
-    body = bytes(encode(ChangeBatch(blocks, batch.rows)).body)
-    header = encode_header(FileHeader(trail=TrailInfo(seqno=0)))
-    (tmp_path / "ot000000000").write_bytes(header + body)
+@pytest.mark.parametrize("files", [1, 5])
+def test_a_transaction_without_an_id_is_discarded_alone(
+    tmp_path: Path, files: int, split_bytes: int, places: str
+) -> None:
+    """Of each transaction only one operation is read, and no id shows that they are several."""
+    transactions = []
+    for key, place in enumerate(PLACES[places], 1):
+        others = [Op("I", 2 * key + number, table=NOTES) for number in range(2)]
+        others.insert(place, Op("U" if key == 2 else "I", key, "new"))
+        transactions.append(others)
+    for number in range(files):
+        batch = changes(transactions[number::files])
+        blocks = [replace(one, tx_id=pa.nulls(len(one), pa.string())) for one in batch.blocks]
+        body = bytes(encode(ChangeBatch(blocks, batch.rows)).body)
+        header = encode_header(FileHeader(trail=TrailInfo(seqno=number)))
+        (tmp_path / f"ot{number:09}").write_bytes(header + body)
     (tmp_path / "ot.def").write_bytes(write_sourcedefs(DEFINITIONS))
     options = ApplyOptions(
         tables=["MY.ORDERS"], on_error="discard-transaction", discards=str(tmp_path / "d.jsonl")

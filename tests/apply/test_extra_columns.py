@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 import pytest
 
+from apply import test_redefinition as redefined
 from apply.foreign_databases import DATABASES
 from apply.postgresql_server import running
 from apply.sources import write_log
 from apply.test_net_effects import history
 from laws import chance, examples
 from oracles.apply_naive import COLUMNS, Operation
-from trailgate import apply_trail, verify_tables
+from trailgate import ApplyError, apply_trail, verify_tables
+from trailgate.model.tables import Column
 
 
 @pytest.fixture(scope="module")
@@ -35,6 +37,9 @@ class Layout(NamedTuple):
 
 
 OWN: Final = "a bigint, b bigint, c bigint"
+# The columns of the modes, for a table that exists before the first run.
+MARKS: Final = ", _deleted boolean, _deleted_at timestamp"
+HISTORY: Final = ", _valid_from timestamp, _valid_to timestamp, _from_position varchar, _to_position varchar, _is_current boolean"
 NOTE: Final = "note varchar DEFAULT 'new'"
 ONE: Final = ("postgresql",)
 LAYOUTS: Final = {
@@ -219,3 +224,75 @@ def test_any_number_of_columns_get_their_defaults(name: str, tmp_path: Path, req
     found = {row[0]: row[1:] for row in database.rows(f"SELECT id, {names} FROM hr.t")}
     kept = tuple(-1 if number in (0, 64, 129) else number for number in extra)
     assert found == {1: tuple(extra), 3: kept, 4: tuple(extra)}
+
+
+KEYED: Final = ("current", "soft-delete", "history")
+# Python has no such dates and times, and Arrow no decimal that is NaN.
+LIMITS: Final = {
+    "duckdb": {
+        "timestamp": ("infinity", "20000-01-01 00:00:00"),
+        "timestamptz": ("infinity",),
+        "TIMESTAMP_S": ("infinity",),
+        "date": ("infinity", "20000-01-01", "0045-03-15 (BC)"),
+    },
+    "postgresql": {
+        "timestamp": ("infinity", "20000-01-01 00:00:00", "0045-03-15 00:00:00 BC"),
+        "timestamptz": ("-infinity",),
+        "timestamp(0)": ("infinity",),
+        "date": ("infinity", "20000-01-01", "0045-03-15 BC"),
+        "numeric(5,2)": ("NaN", "1.50"),
+    },
+}
+
+
+@pytest.mark.parametrize("mode", KEYED)
+@pytest.mark.parametrize("name", ["duckdb", pytest.param("postgresql", marks=pytest.mark.servers)])
+def test_a_row_that_moves_keeps_values_that_python_lacks(
+    name: str, mode: Literal["current", "soft-delete", "history"], tmp_path: Path, request: Any
+) -> None:
+    values = [(kind, value) for kind, own in LIMITS[name].items() for value in own]
+    database = DATABASES[name](request, tmp_path)
+    defaults = ", ".join(
+        f"x{at} {kind} DEFAULT '{value}'" for at, (kind, value) in enumerate(values)
+    )
+    added = {"history": HISTORY, "soft-delete": MARKS}.get(mode, "")
+    database.run(f"CREATE TABLE hr.t (id bigint, {OWN}, {defaults}{added})")
+    write_log(tmp_path / "ot", [Operation("I", 1, 1, {"a": 1, "b": 2, "c": 3}, 1)])
+    apply_trail(tmp_path / "ot", database.address, mode=mode)
+    write_log(tmp_path / "ot", [Operation("K", 1, 2, {}, 2), Operation("U", 2, 2, {"a": 5}, 3)])
+    apply_trail(tmp_path / "ot", database.address, mode=mode)
+
+    names = ", ".join(f"CAST(x{at} AS varchar)" for at in range(len(values)))
+    (found,) = database.rows(f"SELECT {names} FROM hr.t WHERE id = 2 AND a = 5")
+    assert [value.removesuffix("+00") for value in found] == [value for _, value in values]
+    assert verify_tables(tmp_path / "ot", database.address, mode=mode).is_equal
+
+
+@pytest.mark.servers
+def test_a_decimal_that_is_kept_as_text_has_its_type_once_the_trail_has_it(
+    tmp_path: Path, request: Any
+) -> None:
+    """The trail defines the table again, with the column that only the target had."""
+    database = DATABASES["postgresql"](request, tmp_path)
+    database.run("CREATE TABLE hr.t (id bigint, n numeric(5,2) DEFAULT 'NaN')")
+    number = Column("N", 64, 20, sub_type=2)
+    redefined.write(
+        tmp_path / "ot",
+        (redefined.table(), [("I", {"id": 1}), ("I", {"id": 2})]),
+        (redefined.table(number), [("U", {"id": 1, "n": "1.5"})]),
+    )
+    apply_trail(tmp_path / "ot", database.address, batch_bytes=1)
+    found = database.rows("SELECT id, n::varchar FROM hr.t ORDER BY 1")
+    assert found == [(1, "1.50"), (2, "NaN")]
+
+
+@pytest.mark.servers
+def test_a_row_with_nan_in_a_decimal_of_the_trail_is_named(tmp_path: Path, request: Any) -> None:
+    database = DATABASES["postgresql"](request, tmp_path)
+    database.run(f"CREATE TABLE hr.t (id bigint, {OWN.replace('c bigint', 'c numeric(5,2)')})")
+    write_log(tmp_path / "ot", [Operation("I", 1, 1, {"a": 1, "b": 2, "c": 3}, 1)])
+    apply_trail(tmp_path / "ot", database.address)
+    database.run("UPDATE hr.t SET c = 'NaN'")
+    write_log(tmp_path / "ot", [Operation("K", 1, 2, {}, 2)])
+    with pytest.raises(ApplyError, match=r"does not fit decimal128\(5, 2\): NaN.*field c"):
+        apply_trail(tmp_path / "ot", database.address)

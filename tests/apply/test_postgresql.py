@@ -34,7 +34,7 @@ from trailgate.apply.effects.table_changes import TableChanges
 from trailgate.apply.effects.tables import TargetColumn, TargetTable
 from trailgate.apply.targets.postgresql import PostgreSQLTarget
 from trailgate.apply.targets.target import AppliedPosition, open_target
-from trailgate.model.changes import INSERT, ChangeBatch
+from trailgate.model.changes import INSERT, UPDATE, ChangeBatch
 from trailgate.model.tables import Column, Definitions, Table
 
 pytestmark = pytest.mark.servers
@@ -356,3 +356,23 @@ def test_other_triggers_are_none(database: str, tmp_path: Path, name: str) -> No
     write_log(tmp_path / "ot", WRITTEN[2:])
     apply_trail(tmp_path / "ot", database)
     assert verify_tables(tmp_path / "ot", database).is_equal
+
+
+def test_a_table_may_have_many_columns_of_numbers(database: str, tmp_path: Path) -> None:
+    """A staged row has a flag beside each value, and a row of PostgreSQL at most 8160 bytes."""
+    others = [f"C{number}" for number in range(700)]
+    columns = (Column("ID", BIN64, 8, key=True), *(Column(name, BIN64, 8) for name in others))
+    table = Table("HR.T", columns)
+    changes = [
+        (INSERT, None, {"ID": 1, **dict.fromkeys(others, 5)}),
+        (UPDATE, {"ID": 1}, {"ID": 1, "C699": 6}),
+    ]
+    with TrailAppender(str(tmp_path / "ot"), Definitions((table,))) as trail:
+        for number, change in enumerate(changes):
+            trail.append(ChangeBatch([block_of_images(table, [change])], 1))
+            trail.commit(str(number))
+    apply_trail(tmp_path / "ot", database, batch_bytes=1)
+
+    with psycopg.connect(database) as connection:
+        found = connection.execute("SELECT id, c0, c698, c699 FROM hr.t").fetchall()
+    assert found == [(1, 5, 5, 6)]

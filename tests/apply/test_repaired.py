@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import math
 import random
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,14 +16,24 @@ import pytest
 from apply.histories import KEYS, Shape
 from apply.memory_target import KilledError, KilledTarget
 from apply.mode_places import SHARES
+from apply.naive_batches import block_of_images
 from apply.postgresql_server import running
 from apply.test_modes import Case, Tried, check
 from laws import LONG, WHOLE, chance, examples, histories
 from oracles.apply_naive import CollisionError, Operation
 from oracles.modes_naive import LAST, carry_out
-from trailgate import ApplyError, DecodeError, OptionError, apply_repaired
+from trailgate import (
+    ApplyError,
+    DecodeError,
+    OptionError,
+    TrailAppender,
+    apply_repaired,
+    apply_trail,
+)
 from trailgate.apply.jobs import tables as apply_tables
 from trailgate.apply.targets.target import ApplyTarget
+from trailgate.model.changes import INSERT, UPDATE, ChangeBatch
+from trailgate.model.tables import Column, Definitions, Table
 
 CASES: Final = (
     Case("current", "stop", "discard", 4),
@@ -184,3 +195,26 @@ def repair(
                     mode=case.options(folder, 1).mode,
                 )
     return fits
+
+
+def test_an_operation_on_a_row_with_nan_as_its_key_is_refused_if_the_row_was_changed(
+    tmp_path: Path,
+) -> None:
+    table = Table("HR.N", (Column("K", 143, 8, key=True), Column("A", 134, 8)))
+    images: list[dict[str, Any]] = [{"K": math.nan, "A": number} for number in range(3)]
+    block = block_of_images(
+        table,
+        [
+            (INSERT, None, images[0]),
+            (INSERT, None, images[1]),
+            (UPDATE, {"K": math.nan}, images[2]),
+        ],
+    )
+    with TrailAppender(str(tmp_path / "ot"), Definitions((table,))) as trail:
+        trail.append(ChangeBatch([block], 3))
+        trail.commit("all")
+    to, file = f"duckdb:{tmp_path}/x.duckdb", tmp_path / "d.jsonl"
+    apply_trail(tmp_path / "ot", to, meta=True, on_error="discard", discards=str(file))
+
+    with pytest.raises(ApplyError, match=r"row of k=nan may have been changed"):
+        apply_repaired(tmp_path / "ot", to, file, meta=True, on_collision="overlay")

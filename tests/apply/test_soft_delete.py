@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import pyarrow as pa
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, write_deltalake
 
 from apply.sources import TARGETS, write_log
 from apply.test_net_effects import history
@@ -19,6 +20,13 @@ from trailgate.apply.targets.target import table_rows
 
 Marked = dict[int, tuple[dict[str, Any], bool]]
 FULL = {"a": 1, "b": 2, "c": 3}
+READ_SCHEMA = pa.schema(
+    [
+        *((name, pa.int64()) for name in ("id", *COLUMNS)),
+        ("_deleted", pa.bool_()),
+        ("_deleted_at", pa.timestamp("us")),
+    ]
+)
 
 
 def soft_deleted(log: Sequence[Operation]) -> Marked:
@@ -115,3 +123,50 @@ def test_a_marked_row_is_one_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(ApplyError, match="the row does not exist"):
         apply_trail(tmp_path / "ot", to, mode="soft-delete", batch_bytes=1)
     assert marked(duckdb_rows(tmp_path)) == {1: (FULL, True)}
+
+
+REPEATED: dict[str, tuple[Operation, ...]] = {
+    "update": (Operation("U", 1, 1, {"a": 9}, 4),),
+    "delete": (Operation("D", 1, 1, {}, 4),),
+    "insert": (Operation("I", 2, 2, FULL, 4),),
+    "move": (Operation("K", 1, 5, {}, 4),),
+    "move to": (Operation("K", 3, 2, {}, 4),),
+    "insert after a truncate": (Operation("T", 0, 0, {}, 4), Operation("I", 2, 2, FULL, 5)),
+}
+
+
+@pytest.mark.parametrize("kind", REPEATED)
+@pytest.mark.parametrize("name", ["delta", "duckdb"])
+def test_operations_on_a_key_that_marked_rows_share_are_refused(
+    name: str, kind: str, tmp_path: Path
+) -> None:
+    """Key 1 has a row that is marked and one that is not, and key 2 has two marked rows. All of them stay."""
+    to = TARGETS[name][0].format(tmp_path)
+    log = [Operation("I", key, key, FULL, key) for key in (1, 3)]
+    write_log(tmp_path / "ot", log)
+    apply_trail(tmp_path / "ot", to, mode="soft-delete")
+    copies = [{"id": key, **FULL, "_deleted": True, "_deleted_at": None} for key in (1, 2, 2)]
+    added = pa.Table.from_pylist(copies, READ_SCHEMA)
+    if name == "delta":
+        write_deltalake(tmp_path / "lake/hr/t", added, mode="append")
+    else:
+        with duckdb.connect(str(tmp_path / "hr.duckdb")) as connection:
+            connection.register("added", added)
+            connection.execute("INSERT INTO hr.hr.t SELECT * FROM added")
+    before = sorted(READ[name](tmp_path), key=str)
+
+    write_log(tmp_path / "ot", REPEATED[kind])
+    with pytest.raises(ApplyError, match="the target's table has 2 rows with this key"):
+        apply_trail(tmp_path / "ot", to, mode="soft-delete")
+    assert sorted(READ[name](tmp_path), key=str) == before
+
+    report = apply_trail(
+        tmp_path / "ot",
+        to,
+        mode="soft-delete",
+        on_error="discard",
+        discards=str(tmp_path / "d.jsonl"),
+    )
+    assert report.reasons == {"the target's table has 2 rows with this key": 1}
+    if not kind.endswith("truncate"):
+        assert sorted(READ[name](tmp_path), key=str) == before

@@ -299,3 +299,58 @@ def test_a_column_of_another_type_is_refused_with_what_to_do(
     prefix = append(tmp_path / "a", table_of(K, column), (INSERT, None, {"K": 1, "V": value}))
     with pytest.raises(DefinitionError, match=f"ALTER the target's column to a {says}.*COLMAP"):
         apply_trail(prefix, database.address)
+
+
+NINE: Final = {
+    "2026-01-05 12:00:10.120000000": ("timestamp(3)", "TIMESTAMP_MS"),
+    "2026-01-05 12:00:10.123456000": ("timestamp", "TIMESTAMP"),
+    "2026-01-05 12:00:10.000000000": ("timestamp(0)", "TIMESTAMP_S"),
+    "2026-01-05 00:00:00.000000000": ("date", "DATE"),
+    "2026-01-05 12:00:10.120000000 +02:00": ("timestamptz", "TIMESTAMPTZ"),
+}
+
+
+@pytest.mark.parametrize("value", NINE)
+@pytest.mark.parametrize("name", NAMES)
+def test_zeros_at_the_end_of_a_fraction_need_no_digits_in_the_target(
+    name: str, value: str, tmp_path: Path, request: Any
+) -> None:
+    """Replicat and others write times with nine digits, of which most sources have six."""
+    database = DATABASES[name](request, tmp_path)
+    kind = NINE[value][name == "duckdb"]
+    database.run(f"CREATE TABLE hr.t (k {kind}, a bigint)")
+    table = table_of(Column("K", 192, 48, key=True), A)
+    key = {"K": value}
+    append(tmp_path / "ot", table, (INSERT, None, {**key, "A": 1}), (UPDATE, key, {**key, "A": 2}))
+    apply_trail(tmp_path / "ot", database.address)
+
+    zoned = value[:26] + "+02" if value.endswith("+02:00") else value[:26]
+    assert database.rows(f"SELECT k = CAST('{zoned}' AS {kind}), a FROM hr.t") == [(True, 2)]
+    assert verify_tables(tmp_path / "ot", database.address).is_equal
+    append(tmp_path / "ot", table, (INSERT, None, {"K": "2026-01-05 12:00:10.123456789", "A": 1}))
+    with pytest.raises(TrailgateError):
+        apply_trail(tmp_path / "ot", database.address)
+
+
+FAR: Final = ("infinity", "-infinity", "20000-01-01 00:00:00")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_times_that_python_lacks_move_with_their_rows_and_are_found_by_verify(
+    name: str, tmp_path: Path, request: Any
+) -> None:
+    """Others write them to a column of the trail."""
+    database = DATABASES[name](request, tmp_path)
+    table = table_of(K, Column("X", 192, 26))
+    usual = "2026-01-05 12:00:00.000000"
+    keys = range(len(FAR))
+    append(tmp_path / "ot", table, *((INSERT, None, {"K": key, "X": usual}) for key in keys))
+    apply_trail(tmp_path / "ot", database.address)
+    database.run(*(f"UPDATE hr.t SET x = '{value}' WHERE k = {at}" for at, value in enumerate(FAR)))
+    append(tmp_path / "ot", table, *((MOVE, {"K": key}, {"K": key + 10}) for key in keys))
+    apply_trail(tmp_path / "ot", database.address)
+
+    found = database.rows("SELECT k, CAST(x AS varchar) FROM hr.t ORDER BY 1")
+    assert found == [(at + 10, value) for at, value in enumerate(FAR)]
+    report = verify_tables(tmp_path / "ot", database.address).tables["hr.t"]
+    assert (report.equal, report.different) == (0, len(FAR))

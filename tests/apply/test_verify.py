@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import pyarrow as pa
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, write_deltalake
+from pyiceberg.catalog.sql import SqlCatalog
 
 from apply.sources import TARGETS, tries, write_log
 from apply.test_net_effects import history
@@ -379,3 +381,32 @@ def test_discarded_operations_that_were_applied_later_are_compared(tmp_path: Pat
     assert found.is_equal
     assert found.tables["hr.t"].equal == 6
     assert not found.notices
+
+
+@pytest.mark.parametrize("name", ["delta", "iceberg"])
+@pytest.mark.parametrize("loaded", [False, True])
+def test_columns_of_types_that_no_trail_has_are_not_compared(
+    name: str, loaded: bool, tmp_path: Path
+) -> None:
+    """Others created the table, with a struct and a list beside the columns of the trail."""
+    nested = {"pair": pa.struct([("x", pa.int64())]), "many": pa.list_(pa.int64())}
+    if name == "iceberg":
+        nested["at"] = pa.time64("us")
+    numbers = dict.fromkeys(("id", "a", "b", "c"), pa.int64())
+    schema = pa.schema(list((numbers | nested).items()))
+    if name == "delta":
+        write_deltalake(tmp_path / "lake/hr/t", schema.empty_table())
+    else:
+        warehouse = tmp_path / "warehouse"
+        warehouse.mkdir()
+        uri = f"sqlite:///{warehouse}/catalog.db"
+        catalog = SqlCatalog("lake", uri=uri, warehouse=f"file://{warehouse}")
+        catalog.create_namespace("hr")
+        catalog.create_table("hr.t", schema)
+    to = TARGETS[name][0].format(tmp_path)
+    how: OnCollision = "overlay" if loaded else "stop"
+    write_log(tmp_path / "ot", LOG)
+    apply_trail(tmp_path / "ot", to, on_collision=how)
+
+    report = verify_tables(tmp_path / "ot", to, on_collision=how)
+    assert (report.is_equal, report.tables["hr.t"].equal) == (True, 5)

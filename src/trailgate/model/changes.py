@@ -218,11 +218,16 @@ _COLUMNS_OF: Final = attrgetter(*_NAMES)
 class ChangeBatch:
     """A batch of operations on several tables, as blocks of one table each.
 
-    Their ``order`` arrays together are the numbers 0 to ``rows`` - 1, each once.
+    Their ``order`` arrays together are the numbers 0 to ``rows`` - 1, each once. If only some
+    tables of a trail were read, ``transactions`` has the number of each operation's transaction, in
+    order. It counts all transactions of the trail since reading began, so that two operations are
+    known to be of different transactions even if the operations between them were not read.
+    Otherwise ``transactions`` is None.
     """
 
     blocks: Sequence[ChangeBlock]
     rows: int
+    transactions: Longs | None = None
 
     def tx_indicators(self) -> Octets:
         """Return the transaction indicators of all operations of the batch, in order."""
@@ -288,4 +293,5 @@ class ChangeBatch:
             if len(rows):
                 selected = block.take(rows)
                 blocks.append(replace(selected, order=new_order[selected.order].astype(np.int64)))
-        return ChangeBatch(blocks, int(keep.sum()))
+        numbers = None if self.transactions is None else self.transactions[keep]
+        return ChangeBatch(blocks, int(keep.sum()), numbers)

@@ -33,6 +33,9 @@ from trailgate.errors import DecodeError, DefinitionError, Where
 
 Cast = Callable[[pa.Array, pa.DataType], pa.Array]
 ZONED: Final = r"^\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(\.\d+)? ?([Zz]|[+-]\d\d:?\d\d)$"
+# Zeros that end a fraction of a second, perhaps before an offset: 12:00:00.120000000+02:00 is 12:00:00.12+02:00.
+ZEROS: Final = r"(:\d\d)(?:(\.\d*[1-9])0+|\.0+)([Zz]|[+-].*)?$"
+MIDNIGHT: Final = r"^(\d{4}-\d\d-\d\d)[ T]00:00:00$"
 # Numbers as databases print them: no plus sign, no redundant zeros or point, and no exponent.
 PLAIN_NUMBER: Final = r"^(0|-?[1-9][0-9]*|-?(0|[1-9][0-9]*)\.[0-9]*[1-9])$"
 # The spellings of special numbers, in lower case, and the one that a cast to a float gets.
@@ -257,9 +260,11 @@ def _boolean_of_number(values: pa.Array, arrow_type: pa.DataType) -> pa.Array:
 
 
 def _time_of_text(values: pa.Array, arrow_type: pa.DataType) -> pa.Array:
-    return pc.cast(
-        values, arrow_type
-    )  # Arrow refuses a date with a time as a date, and digits beyond the unit
+    plain = pc.replace_substring_regex(values, ZEROS, r"\1\2\3")
+    if pa.types.is_date(arrow_type):
+        plain = pc.replace_substring_regex(plain, MIDNIGHT, r"\1")
+    # Arrow refuses any other time of day as a date, and digits beyond the unit.
+    return pc.cast(plain, arrow_type)
 
 
 def _instant_of_text(values: pa.Array, arrow_type: pa.DataType) -> pa.Array:
@@ -272,9 +277,8 @@ def _instant_of_text(values: pa.Array, arrow_type: pa.DataType) -> pa.Array:
         error = lost_value_error(values, int(np.argmin(zoned)), arrow_type)
         error.hint = "A time with a zone needs its offset from UTC, as in 2026-02-05 12:00:00 +02:00. Use a text column if it has none"
         raise error
-    return pc.cast(
-        pc.replace_substring_regex(values, r" ?([Zz]|[+-]\d\d:?\d\d)$", r"\1"), arrow_type
-    )
+    plain = pc.replace_substring_regex(values, r" ?([Zz]|[+-]\d\d:?\d\d)$", r"\1")
+    return pc.cast(pc.replace_substring_regex(plain, ZEROS, r"\1\2\3"), arrow_type)
 
 
 CASTS: Final[Mapping[tuple[CastGroup, CastGroup], Cast]] = MappingProxyType(

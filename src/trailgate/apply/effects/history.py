@@ -492,13 +492,9 @@ class _RowVersions:
         column = self._table.columns[at]
         values = [row[at] for row in rows]
         if column.name in (self._valid_from, self._valid_to):
-            return pa.array([_to_micros(one) for one in values], pa.int64()).cast(TIME)
+            return pa.array(values, pa.int64()).cast(TIME)  # set by ``show``, in microseconds
         plain = [None if one is NOT_LOGGED else one for one in values]
         return pa.array(plain, column.type)
-
-
-def _to_micros(value: Any) -> int | None:
-    return value if value is None or isinstance(value, int) else pa.scalar(value, TIME).value
 
 
 def _transactions(operations: TargetOperations) -> Iterator[tuple[int, int]]:

@@ -37,8 +37,13 @@ def to_python_values(column: pa.Array | pa.ChunkedArray) -> list[Any]:
     """Convert a column to the Python values that ``OperationReplay`` compares.
 
     Every NaN becomes the same object, so that keys and values with NaN compare equal in tuples and
-    lists.
+    lists. Dates and timestamps become numbers of days or units, because a target's table may have
+    some that Python lacks, such as ``infinity`` or the year 20000.
     """
+    if pa.types.is_date32(column.type):
+        column = column.cast(pa.int32())
+    elif pa.types.is_timestamp(column.type):
+        column = column.cast(pa.int64())
     values: list[Any] = column.to_pylist()
     if pa.types.is_floating(column.type):
         return [NAN if one is not None and one != one else one for one in values]  # noqa: PLR0124

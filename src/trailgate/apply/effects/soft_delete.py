@@ -4,13 +4,15 @@ A deleted row gets ``_deleted``, and ``_deleted_at`` with the commit time of the
 operations, a marked row does not exist. An insert with its key replaces it with a new row. If the
 last operation of a key in a batch is a delete, it becomes an update that sets the marks, so that
 earlier updates in the batch are kept; all other deletes stay deletes. A row that moves to another
-key leaves no marked row.
+key leaves no marked row. Operations on a key that several rows have are refused, also if some or
+all of these rows are marked.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -27,7 +29,7 @@ from trailgate.apply.effects.table_changes import (
     ClosingUpdate,
     TableChanges,
 )
-from trailgate.apply.effects.tables import FetchRows, TargetColumn, TargetTable, make_empty_fetch
+from trailgate.apply.effects.tables import FetchRows, TargetColumn, TargetTable
 from trailgate.arrays import Mask
 from trailgate.model.changes import DELETE, TRUNCATE, UPDATE, StateColumn
 
@@ -53,7 +55,7 @@ def compute_soft_deletes(
     steps: list[TableChanges] = []
     written: list[NetChanges] = []
     truncates = operations.take(np.flatnonzero(operations.op_type == TRUNCATE))
-    live = _fetch_live(fetch)
+    live = partial(_fetch_live, fetch)
     names = [column.name for column in operations.table.columns]
     between = ChangesBetweenTruncates(
         policy, faults, tuple(names.index(name) for name in (DELETED, AT))
@@ -67,7 +69,7 @@ def compute_soft_deletes(
             steps.append(
                 TableChanges(nothing, closing=ClosingUpdate(DELETED, False, values), at=at)
             )
-            live = make_empty_fetch(operations.table)
+            live = partial(_fetch_several, fetch)
         if not len(part):
             continue
         logged = _with_marks(part)
@@ -80,15 +82,30 @@ def compute_soft_deletes(
     return steps
 
 
-def _fetch_live(fetch: FetchRows) -> FetchRows:
-    """Return a function that fetches only rows of the target that are not marked as deleted."""
+def _fetch_live(fetch: FetchRows, keys: pa.Table, keys_alone: bool) -> pa.Table:
+    """Fetch only rows of the target that are not marked as deleted, or that share their key with another row."""
+    fetched = fetch(keys, False)
+    is_live = pc.invert(pc.fill_null(fetched[DELETED], False)).to_numpy()
+    chosen = fetched.filter(pa.array(is_live | _mask_several(fetched, keys.column_names)))
+    return chosen.select(keys.column_names) if keys_alone else chosen
 
-    def rows(keys: pa.Table, keys_alone: bool) -> pa.Table:
-        fetched = fetch(keys, False)
-        live = fetched.filter(pc.invert(pc.fill_null(fetched[DELETED], False)))
-        return live.select(keys.column_names) if keys_alone else live
 
-    return rows
+def _fetch_several(fetch: FetchRows, keys: pa.Table, keys_alone: bool) -> pa.Table:
+    """Fetch only rows that share their key with another row, for operations after a truncate, which has marked all rows."""
+    fetched = fetch(keys, keys_alone)
+    return fetched.filter(pa.array(_mask_several(fetched, keys.column_names)))
+
+
+def _mask_several(rows: pa.Table, names: Sequence[str]) -> Mask:
+    """Return a mask of the rows whose key several rows have, marked or not.
+
+    A change of one of them would change all of them, so operations on their key are refused.
+    """
+    if not rows.num_rows:
+        return np.zeros(0, bool)
+    codes, _ = encode_keys([rows[name].combine_chunks() for name in names])
+    several: Mask = np.bincount(codes)[codes] > 1
+    return several
 
 
 def _with_marks(part: TargetOperations) -> TargetOperations:

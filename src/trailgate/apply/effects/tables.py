@@ -6,7 +6,7 @@ A table that exists already is described as the target defines it (``TargetTable
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -115,7 +115,11 @@ class TargetTable:
 
     def without_computed(self) -> TargetTable:
         """Return the target table without the generated columns that the source lacks. Only the target computes these."""
-        skipped = {at for at, one in enumerate(self.columns) if one.extra and one.computed}
+        return self.without(at for at, one in enumerate(self.columns) if one.extra and one.computed)
+
+    def without(self, indexes: Iterable[int]) -> TargetTable:
+        """Return the target table without the columns at these indexes, which are not part of the key."""
+        skipped = frozenset(indexes)
         if not skipped:
             return self
         remaining = [at for at in range(len(self.columns)) if at not in skipped]

@@ -351,8 +351,9 @@ def _find_begins(batch: ChangeBatch, before: ChangeBatch | None) -> Mask:
     """Return a mask of the operations that begin a transaction. ``before`` is the split's previous batch.
 
     The indicator of a begin alone is not enough: the operation that has it may be on a table that is
-    not read. So an operation also begins a transaction after one that ends a transaction, if the
-    transaction's ID changes, and as the first one of a split, which contains complete transactions.
+    not read. So an operation also begins a transaction if the reader gives it another number than
+    the one before, after one that ends a transaction, if the transaction's ID changes, and as the
+    first one of a split, which contains complete transactions.
     """
     if not batch.rows:
         return np.zeros(0, bool)
@@ -361,15 +362,21 @@ def _find_begins(batch: ChangeBatch, before: ChangeBatch | None) -> Mask:
     indicators = batch.tx_indicators()
     begins: Mask = mask_begins(indicators)
     begins[1:] |= (np.diff(ids) != 0) | mask_ends(indicators[:-1])
-    if before is None or _ends(before) or _tx_id(before, before.rows - 1) != _tx_id(batch, 0):
-        begins[0] = True
+    if batch.transactions is not None:
+        begins[1:] |= np.diff(batch.transactions) != 0
+    begins[0] |= before is None or _is_between(before, batch)
     return begins
 
 
-def _ends(batch: ChangeBatch) -> bool:
-    """Return whether the last operation of a batch ends a transaction."""
-    block, row = batch.find(batch.rows - 1)
-    return bool(mask_ends(block.tx_ind[row : row + 1])[0])
+def _is_between(before: ChangeBatch, batch: ChangeBatch) -> bool:
+    """Return whether a transaction ends between two consecutive batches of a split."""
+    block, row = before.find(before.rows - 1)
+    numbers = before.transactions, batch.transactions
+    return bool(
+        mask_ends(block.tx_ind[row : row + 1])[0]
+        or _tx_id(before, before.rows - 1) != _tx_id(batch, 0)
+        or (numbers[0] is not None and numbers[1] is not None and numbers[0][-1] != numbers[1][0])
+    )
 
 
 def _tx_id(batch: ChangeBatch, number: int) -> str | None:

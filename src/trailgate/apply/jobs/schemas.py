@@ -184,6 +184,7 @@ class TargetSchemas:
             known = KnownTable(target, done, until)
             if existing is None:
                 self._planned[name] = PlannedChange(is_new=True)
+        known = replace(known, table=self._with_own_types(known.table, expected))
         whole = add_missing_columns(known.table, expected)
         added = tuple(column.name for column in whole.columns[len(known.table.columns) :])
         change = self._planned.get(name, PlannedChange())
@@ -195,6 +196,20 @@ class TargetSchemas:
                 )
             self._planned[name] = replace(change, added=change.added + added)
         self.known[name] = replace(known, table=whole)
+
+    def _with_own_types(self, known: TargetTable, expected: TargetTable) -> TargetTable:
+        """Return a known target table in which columns that the source did not have before, but has now, have their own types.
+
+        A target may have described them as text, because their values were only kept.
+        """
+        wanted = {one.name.casefold() for one in expected.columns if not one.extra}
+        new = {one.name for one in known.columns if one.extra and one.name.casefold() in wanted}
+        found = self._target.find_table(expected) if new else None
+        if found is None:
+            return known
+        own = {one.name: one for one in found.columns}
+        columns = (own.get(one.name, one) if one.name in new else one for one in known.columns)
+        return replace(known, columns=tuple(columns))
 
     def is_current(self, name: str, used: KnownTable) -> bool:
         """Return whether operations that were converted for the table ``used`` fit the table as the target defines it.

@@ -23,7 +23,7 @@ from trailgate.apply.effects.meta_columns import POSITION
 from trailgate.apply.effects.operation_errors import (
     ErrorResponses,
 )
-from trailgate.apply.effects.row_keys import build_key_table, collect_keys
+from trailgate.apply.effects.row_keys import build_key_table, collect_keys, key_tuples
 from trailgate.apply.effects.tables import TargetTable
 from trailgate.apply.jobs.changes import (
     ChangeComputation,
@@ -316,18 +316,16 @@ class TargetTables:
                 operations.table, build_key_table(operations.table, keys), keys_alone=False
             )
             names = operations.table.key_names
-            written = {
-                tuple(row[one] for one in names): row.get(POSITION) for row in rows.to_pylist()
-            }
-            # Each tuple has the new key, and then the old key, which differs in a key update.
-            images = zip(
-                *(column.to_pylist() for column in (*operations.key, *operations.old_key)),
-                strict=True,
+            positions = (
+                rows[POSITION].to_pylist()
+                if POSITION in rows.column_names
+                else [None] * rows.num_rows
             )
-            for number, both in enumerate(images):
-                existing = [
-                    one for one in (both[: len(names)], both[len(names) :]) if one in written
-                ]
+            stored_keys = key_tuples([rows[one] for one in names])
+            written = dict(zip(stored_keys, positions, strict=True))
+            pairs = zip(key_tuples(operations.key), key_tuples(operations.old_key), strict=True)
+            for number, both in enumerate(pairs):
+                existing = [one for one in both if one in written]
                 position = operations.position[number].as_py()
                 late = next(
                     (

@@ -39,6 +39,7 @@ SIMPLE: Final = re.compile(r"\w+")  # names that all libraries parse alike in a 
 # dictionary of at most 1 MiB.
 MOST_BYTES: Final = 6.0
 WIDTHS: Final = {"INT32": 4, "FLOAT": 4, "INT64": 8, "DOUBLE": 8, "INT96": 12}
+NEEDED: Final = ("path", "num_records")  # of what the log states about a file
 FEWEST_ROWS: Final = 10_000  # the dictionary of fewer rows costs nothing
 COMPRESSION: Final = "SNAPPY"  # delta-rs's own choice, which must be repeated
 # The types for which Delta writes statistics.
@@ -104,7 +105,9 @@ def plan_writer_properties(place: DeltaPlace, table: DeltaTable) -> WriterProper
     if not len(files):
         return None
     at = int(np.argmax(files["size_bytes"].to_numpy()))
-    largest = files.slice(at, 1).to_pylist()[0]
+    # Without the other columns: Python may lack their least and greatest dates.
+    needed = [name for name in NEEDED if name in files.column_names]
+    largest = files.select(needed).slice(at, 1).to_pylist()[0]
     rows = largest.get("num_records")  # unknown for a file without statistics
     if rows is not None and rows < FEWEST_ROWS:
         return None

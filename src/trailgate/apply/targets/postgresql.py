@@ -40,7 +40,7 @@ from trailgate.apply.effects.operation_errors import (
 )
 from trailgate.apply.effects.stored_types import DatabaseColumnType, StorageRule
 from trailgate.apply.effects.table_changes import TableChanges
-from trailgate.apply.effects.tables import TargetTable
+from trailgate.apply.effects.tables import TargetColumn, TargetTable
 from trailgate.apply.targets import database_checks, sql
 from trailgate.apply.targets.checkpoints import (
     STATUS,
@@ -50,6 +50,7 @@ from trailgate.apply.targets.checkpoints import (
 )
 from trailgate.apply.targets.ddl import HELD, POSTGRESQL
 from trailgate.apply.targets.faults import build_concurrent_run_error, find_sqlstate_fault
+from trailgate.apply.targets.postgresql_times import format_times, load_times_as_text, parse_times
 from trailgate.apply.targets.target import (
     AppliedPosition,
     GroupPosition,
@@ -252,6 +253,7 @@ SYSTEM_COLUMN: Final = "conflicts with a system column name"
 SYSTEM_COLUMN_HINT: Final = (
     "Give the column another name with COLMAP in a parameter file (--params)"
 )
+VALUE_HINT: Final = "No operation of a trail can write such a value: give the row another one"
 DEFERRABLE: Final = "A batch deletes, updates and inserts rows in this order: make foreign keys and additional unique constraints DEFERRABLE"
 
 
@@ -369,6 +371,7 @@ class PostgreSQLTarget:
             )
             for one in existing.columns
         )
+        columns = tuple(_carry_as_text(one, types[one.name].staged) for one in columns)
         existing = replace(existing, columns=columns).without_computed()
         self._types[str(existing)] = {name: one.staged for name, one in types.items()}
         triggers = self._execute(TRIGGERS_OF, [number])
@@ -465,7 +468,7 @@ class PostgreSQLTarget:
         fetched = self._execute(DIALECT.selection(table, KEYS, keys_alone=keys_alone), table=table)
         values = list(zip(*fetched, strict=True)) or [()] * len(columns)
         arrays = [
-            _array(column_values, column.type)
+            _array(column_values, column)
             for column_values, column in zip(values, columns, strict=True)
         ]
         rows = pa.table(arrays, names=[column.name for column in columns])
@@ -543,7 +546,7 @@ class PostgreSQLTarget:
             while fetched := self._try(lambda: cursor.fetchmany(FETCHED), table):
                 columns = zip(*fetched, strict=True)
                 arrays = [
-                    _array(values, column.type)
+                    _array(values, column)
                     for values, column in zip(columns, table.columns, strict=True)
                 ]
                 yield pa.RecordBatch.from_arrays(arrays, schema=table.schema)
@@ -669,7 +672,7 @@ class PostgreSQLTarget:
                 errors.append(self._row_error(table, FOREIGN, problem, detail, None))
                 related.append(name)
         by_column = list(zip(*found, strict=True)) or [()] * len(columns)
-        arrays = [_array(one, column.type) for one, column in zip(by_column, columns, strict=True)]
+        arrays = [_array(one, column) for one, column in zip(by_column, columns, strict=True)]
         keys = pa.table(arrays, names=[one.name for one in columns])
         return RefusedRows(database_checks.normalize_keys(table, keys), errors, related)
 
@@ -852,6 +855,7 @@ def _configure(connection: psycopg.Connection[Any]) -> psycopg.Connection[Any]:
     for name, value in SETTINGS.items():
         connection.execute(f"SET {name} = '{value}'".encode())
     connection.commit()
+    load_times_as_text(connection)
     return connection
 
 
@@ -955,22 +959,51 @@ def _numeric(one: _Attribute) -> tuple[pa.DataType, DatabaseColumnType | None]:
     return pa.string(), DatabaseColumnType(one.written, StorageRule.NUMBER, size, scale)
 
 
+def _carry_as_text(column: TargetColumn, name: str) -> TargetColumn:
+    """Return a column that the source lacks with the type text, if it is a decimal, since Arrow's decimals have no NaN.
+
+    Rows keep their values in these columns, which are only read and written again. ``name`` is the
+    type in PostgreSQL.
+    """
+    if not (column.extra and pa.types.is_decimal(column.type)):
+        return column
+    stored = DatabaseColumnType(name, StorageRule.PRINTED)
+    return replace(column, type=pa.string(), number=False, stored=stored)
+
+
 def _is_number(stored: DatabaseColumnType | None) -> bool:
     return stored is not None and stored.rule is StorageRule.NUMBER
 
 
 def _as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Prepare a column of staged rows for Arrow's CSV writer. Bytes become text in PostgreSQL's hex format."""
+    """Prepare a column of staged rows for Arrow's CSV writer.
+
+    Bytes become text in PostgreSQL's hex format, and so do dates and times if Arrow cannot write
+    them all.
+    """
+    if pa.types.is_date(column.type) or pa.types.is_timestamp(column.type):
+        return format_times(column)
     if not pa.types.is_binary(column.type):
         return column
     chunks = [pc.binary_join_element_wise("\\x", to_hex(one), "") for one in column.chunks]
     return pa.chunked_array(chunks, pa.string())
 
 
-def _array(values: tuple[Any, ...], data_type: pa.DataType) -> pa.Array:
-    if pa.types.is_string(data_type):
-        return pa.array([None if one is None else str(one) for one in values], data_type)
-    return pa.array(values, data_type)
+def _array(values: tuple[Any, ...], column: TargetColumn) -> pa.Array:
+    """Build an Arrow column from fetched values.
+
+    Raises ApplyError for NaN in a column such as numeric(5,2), and for a timestamp after the year
+    294246: Arrow has neither.
+    """
+    if pa.types.is_string(column.type):
+        return pa.array([None if one is None else str(one) for one in values], column.type)
+    try:
+        if pa.types.is_date(column.type) or pa.types.is_timestamp(column.type):
+            return parse_times(values, column.type)
+        return pa.array(values, column.type)
+    except (pa.ArrowInvalid, OverflowError):
+        problem = f"the target has a row whose value in this column does not fit {column.type}: NaN, or a date too far away"
+        raise ApplyError(problem, where=Where(field=column.name), hint=VALUE_HINT) from None
 
 
 def _parts(table: TargetTable) -> tuple[str, str]:

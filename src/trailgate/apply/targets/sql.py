@@ -63,8 +63,11 @@ def build_staging_rows(effects: TableChanges, *, defaults: bool = False) -> pa.T
         np.where(exists, RowEffect.REPLACE if extra else RowEffect.PATCH, RowEffect.INSERT),
         nets.effect,
     )
+    # All values before all flags: PostgreSQL would pad each flag before a number to eight bytes, and
+    # a row has room for 8160.
     for at, (column, one) in enumerate(zip(nets.table.columns, nets.values, strict=True)):
         columns[f"c{at}"] = pa.nulls(rows, column.type) if one.values is None else one.values
+    for at, (column, one) in enumerate(zip(nets.table.columns, nets.values, strict=True)):
         # A missing value keeps the current one if the row is patched. Otherwise it is written as
         # NULL; but with ``defaults``, a column of the target alone gets its default later.
         kept = patched | (column.extra and defaults)

@@ -18,7 +18,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from trailgate.arrays import CHUNK
+from trailgate.arrays import CHUNK, Longs
 from trailgate.errors import DecodeError, TruncatedError, Where
 from trailgate.model.changes import ChangeBatch, ChangeBlock
 from trailgate.model.tables import Definitions
@@ -59,6 +59,7 @@ class ReaderState:
     ``charset`` is the character set of the source's strings, by a name in ``charsets``. ``wanted``
     selects the tables and columns to decode. If ``gives_open`` is set and the data end inside a
     transaction, its last operation is returned too, although more pieces of it may follow.
+    ``transactions`` is the number of transactions that have begun.
     """
 
     tx_id: str | None = None
@@ -69,6 +70,7 @@ class ReaderState:
     charset: str = UTF_8
     wanted: ReadSelection = EVERYTHING
     gives_open: bool = False
+    transactions: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +112,7 @@ def decode(  # noqa: PLR0913  what is read, where it is, and what is known
     if records is not None or len(source.data) <= CHUNK:
         return _decode_chunk(context, state, records, finish=finish, give_open=state.gives_open)
     blocks: list[ChangeBlock] = []
+    numbers: list[Longs] = []
     offset, size = 0, CHUNK
     while True:
         stop = min(offset + size, len(source.data))
@@ -119,10 +122,13 @@ def decode(  # noqa: PLR0913  what is read, where it is, and what is known
             part, state, None, finish=finish and is_last, give_open=state.gives_open and is_last
         )
         blocks += decoded.batch.blocks
+        if decoded.batch.transactions is not None:
+            numbers.append(decoded.batch.transactions)
         offset, state = offset + decoded.consumed, decoded.state
         context = replace(context, row=context.row + decoded.batch.rows)
         if is_last:
-            return DecodedTrail(ChangeBatch(blocks, context.row), offset, state)
+            joined = np.concatenate(numbers) if numbers else None
+            return DecodedTrail(ChangeBatch(blocks, context.row, joined), offset, state)
         # Nothing consumed: one operation is larger than the chunk.
         size = CHUNK if decoded.consumed else 2 * size
 
@@ -143,6 +149,7 @@ def _decode_chunk(
     source = context.source
     view = view_records(source, _find(source, finish)) if records is None else records
     blocks: list[ChangeBlock] = []
+    numbers: list[Longs] = []  # of the transaction of each operation, on any table
     done = rows = 0
     size = MOST_RECORDS
     # ``done`` records are decoded. A batch may leave its last records to the next one, if their
@@ -160,6 +167,7 @@ def _decode_chunk(
             context, source=batch.source, row=context.row + rows, large=batch.large
         )
         blocks += read_blocks(batch_context, batch.operations, batch.transactions)
+        numbers.append(state.transactions + np.cumsum(batch.operations.begins))
         done, rows, state = done + batch.records, rows + len(batch.operations), batch.state
         size = MOST_RECORDS
         if stop >= len(view) and not batch.is_cut:
@@ -171,18 +179,24 @@ def _decode_chunk(
             where=Where(offset=source.base + consumed),
         )
     kept = sum(map(len, blocks))
+    if state.wanted.tables is None:
+        return DecodedTrail(ChangeBatch(blocks, kept), consumed, state)
+    order = np.sort(np.concatenate([np.zeros(0, np.int64), *(block.order for block in blocks)]))
     if kept < rows:
-        blocks = _renumber(blocks, context.row)
-    return DecodedTrail(ChangeBatch(blocks, kept), consumed, state)
+        blocks = _renumber(blocks, order, context.row)
+    transactions = np.concatenate([np.zeros(0, np.int64), *numbers])[order - context.row]
+    return DecodedTrail(ChangeBatch(blocks, kept, transactions), consumed, state)
 
 
-def _renumber(blocks: list[ChangeBlock], row: int) -> list[ChangeBlock]:
-    """Renumber the operations of a batch's blocks without gaps from ``row`` on, after other blocks were dropped."""
+def _renumber(blocks: list[ChangeBlock], order: Longs, row: int) -> list[ChangeBlock]:
+    """Renumber the operations of a batch's blocks without gaps from ``row`` on, after other blocks were dropped.
+
+    ``order`` has the present numbers of all of them, sorted.
+    """
     if len(blocks) == 1:
         return [replace(blocks[0], order=row + np.arange(len(blocks[0])))]
     # A row's new number is its rank among the rows that are left. Example: the blocks have the rows
     # 0 3 and 7: order = 0 3 7, and they become row + 0 1 and row + 2.
-    order = np.sort(np.concatenate([np.zeros(0, np.int64), *(block.order for block in blocks)]))
     return [replace(block, order=row + np.searchsorted(order, block.order)) for block in blocks]
 
 
@@ -233,7 +247,8 @@ def _read_ids(
     """Return the transaction id and CSN of each operation, null if they are not wanted, and the state after them."""
     view, last = operations.view, operations.records - 1
     tx_open = bool(view.indicator[last] < LAST) if last >= 0 else state.tx_open
-    after = replace(state, tx_open=tx_open)
+    begun = state.transactions + int(operations.begins.sum())
+    after = replace(state, tx_open=tx_open, transactions=begun)
     if not state.wanted.ids:
         none = pa.nulls(len(operations), pa.string())
         return (none, none), after
