@@ -69,6 +69,8 @@ class SourcePosition:
     - ``last_id`` is the highest message id so far, if ids are compared.
     - ``pending`` is a digest of the repaired messages that ``capture_repaired`` has begun to add,
       or None if all are added.
+    - ``source_id`` distinguishes the source from others of its name, if known
+      (``MessageFeed.source_id``).
     """
 
     source: str
@@ -79,17 +81,20 @@ class SourcePosition:
     repaired: int = 0
     pending: str | None = None
     transaction: str | None = None
+    source_id: str | None = None
 
     def encode(self) -> str:
         """Encode the feed's position as text for a commit of the trail."""
         return json.dumps(asdict(self), ensure_ascii=False)
 
 
-def read_position(text: str | None, source: str | None, prefix: str) -> SourcePosition | None:
+def read_position(
+    text: str | None, source: str | None, prefix: str, source_id: str | None = None
+) -> SourcePosition | None:
     """Parse the feed's position in a commit of the trail, or return None if nothing was committed.
 
     Raises StorageError if the commit was not written by a live capture, or if its position
-    belongs to another source than ``source``.
+    belongs to another source than ``source``, or to one with another id than ``source_id``.
     """
     if text is None:
         return None
@@ -106,6 +111,11 @@ def read_position(text: str | None, source: str | None, prefix: str) -> SourcePo
     if source is not None and position.source != source:
         problem = f"the trail was received from {position.source}, not from {source}"
         raise StorageError(problem, where=where, hint="Receive each into a trail of its own")
+    # An id that is unknown, then or now, is not compared.
+    if None not in (source_id, position.source_id) and source_id != position.source_id:
+        problem = f"{source} was deleted and created again since the trail's last commit"
+        hint = "Its messages have other numbers: receive them into a new trail"
+        raise StorageError(problem, where=where, hint=hint)
     return position
 
 
@@ -187,7 +197,9 @@ class LiveCapture:
         self._prefix, self._options = prefix, options
         self._quarantine = Path(f"{prefix}.quarantine.jsonl")
         recovered = appender.recovered
-        position = read_position(recovered.source_position, feed.name, prefix)
+        position = read_position(recovered.source_position, feed.name, prefix, feed.source_id)
+        known_id = None if position is None else position.source_id
+        self._source_id = feed.source_id or known_id
         if position is not None and position.pending is not None:
             if recovered.transactions or recovered.abandoned:
                 raise interruption_error(prefix)
@@ -343,6 +355,7 @@ class LiveCapture:
             last_id=last,
             repaired=self._repaired,
             transaction=None if taken.reason is None else self._state.tx_id,
+            source_id=self._source_id,
         )
 
     def _commit(self) -> None:
