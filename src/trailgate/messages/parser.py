@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 import numpy as np
@@ -184,20 +184,13 @@ class MessageParser:
         bare = bare.with_columns(tx_owner=owner, tx_name=name)
         blocks = tuple(self._blocks(records, bare, tables, table_of, rows, excluded))
         message, csn = records.message, bare.csn
-        # With indicators or transaction ids, records that are not captured still begin and end
-        # transactions, so they are kept. Otherwise only the captured ones remain.
-        if marks is None and not self.options.by_id and len(rows) < len(table_of):
-            which = pa.array(rows)
-            blocks = tuple(replace(b, order=np.searchsorted(rows, b.order)) for b in blocks)
-            excluded = None if excluded is None else _exclude_by_message(excluded, message)[rows]
-            message, tx_id, csn = message[rows], tx_id.take(which), csn.take(which)
         generated: bool | Mask = txid.kind in (SourceKind.TX_ID, SourceKind.SEQ_ID)
         notes = records.notes | sources.notes
         by_id, segments = self.options.by_id, records.segments()
         boundaries = records.boundaries(csn) if by_id else None
         own_generated = records.is_generated(txid.name) if txid.kind is SourceKind.FIELD else None
         if own_generated is not None:
-            generated = own_generated if len(own_generated) == len(message) else own_generated[rows]
+            generated = own_generated
         return RawOperations(
             blocks=blocks,
             message=message,
@@ -432,17 +425,6 @@ class MessageParser:
             found = records.errors(rows, problem, MISSING_HINT, table=block.table.name)
             errors.add(records.message[rows], found)
         return block.take(np.flatnonzero(selected.selected))
-
-
-def _exclude_by_message(excluded: Longs, message: Longs) -> Longs:
-    """Let the first record of each message, which is a transaction, decide about its records without a name.
-
-    For `excluded` see `find_excluded`. The first record may be of a table that is not captured.
-    """
-    # `message` ascends, so the first index of an equal number is that of the message's first record.
-    first = excluded[np.searchsorted(message, message)] == 1
-    decided: Longs = np.where(excluded < 0, first, excluded)
-    return decided
 
 
 def _first_and_last(message: Longs, ids: pa.Array, count: int) -> BadMessageIds:

@@ -316,6 +316,24 @@ def test_the_user_of_an_operation_that_is_not_captured_counts_for_its_transactio
     assert taken(capture_of(place, "EXCLUDEUSER bob", "TABLE S.U;"), message, again) == [("I", "c")]
 
 
+def test_a_transaction_is_that_of_its_first_operation_captured_or_not(place: Path) -> None:
+    """So its ids are the same whether messages or indicators show where it begins and ends."""
+    own = PROPERTIES.replace("owner,name", "owner,name,ind")
+    own += "delim.seqid=*seqid\ndelim.txid=*txid\n"
+    lines = [
+        line.replace("nightly", f"nightly,{letter}")
+        for line, letter in zip(INSERTS.splitlines(), "BME", strict=True)
+    ]
+    ids = []
+    for more in ("", "delim.txind=ind\n"):
+        (place / "p.properties").write_text(own + more)
+        rows = rows_of(capture_of(place, "TABLE S.U;"), *["\n".join(lines)] * 2)
+        ids.append([(row["tx_id"], row["csn"], row["tx_ind"]) for row in rows])
+
+    assert ids[0] == ids[1]
+    assert [one[1][-10:] for one in ids[0]] == ["0000000000", "0000000000"]
+
+
 def test_rules_survive_pickling(place: Path) -> None:
     rules = "TABLE S.T, KEYCOLS (NAME), FILTER (@STRFIND (NAME, 'J') > 0), TOKENS (A = 'x');"
     capture = capture_of(place, rules)
