@@ -255,8 +255,7 @@ def publish_capture(job: CaptureJob, reports: Sequence[RangeReport]) -> CaptureS
     summary = _summary(job, ordered)
     if job.options.dry_run:
         return summary
-    # No new files: nothing to publish.
-    if not job.ranges:
+    if not job.ranges and not job.target.lacks_definitions:
         job.target.discard()
         return summary
     remembered = () if job.recognized is None else job.recognized.remembered
