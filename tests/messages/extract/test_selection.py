@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import pickle
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,13 @@ import numpy as np
 import pytest
 
 from message_cases import batch_of
+from received_messages import ListFeed
 from trailgate import capture_files
 from trailgate.capture.capture import Capture, Parsed
 from trailgate.errors import OptionError
 from trailgate.jobs.capture.loading import load_with_notes
+from trailgate.live.jobs.run import LiveCapture, ReceiveOptions
+from trailgate.storage.live.appender import TrailAppender
 
 DEFINITIONS = """\
 Definition for table S.T
@@ -332,6 +336,25 @@ def test_a_transaction_is_that_of_its_first_operation_captured_or_not(place: Pat
 
     assert ids[0] == ids[1]
     assert [one[1][-10:] for one in ids[0]] == ["0000000000", "0000000000"]
+
+
+def test_a_live_capture_names_the_statements_that_match_no_table(
+    place: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    capture, options = capture_of(place, "TABLE S.U;", "TABLE S.TT;"), ReceiveOptions()
+    feed = ListFeed([INSERTS], [1])
+    with (
+        TrailAppender(str(place / "live"), capture.tables, options.append) as appender,
+        closing(feed),
+    ):
+        live = LiveCapture(capture, feed, appender, str(place / "live"), options)
+        note = "line 4, TABLE S.TT: no table of the messages fits; there are S.T, S.U. Did you mean S.T?"
+        for _ in live.run():
+            # At once: a capture that follows may run for months.
+            assert note in caplog.messages
+            break
+
+    assert live.notes == (note,)
 
 
 def test_rules_survive_pickling(place: Path) -> None:

@@ -46,8 +46,8 @@ def test_stored_messages_are_read_from_any_number(
     written = []
     with Journal(folder, SMALL) as journal:
         for end, size in zip(accumulate(sizes), sizes, strict=True):
-            part = slice(end - size, end)
-            written.append(journal.append(received(wanted[part], ids[part])))
+            rows = slice(end - size, end)
+            written.append(journal.append(received(wanted[rows], ids[rows])))
         assert journal.next == len(wanted)
     with Journal(folder, SMALL) as journal:
         start = min(start, len(wanted))

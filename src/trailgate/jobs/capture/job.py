@@ -277,13 +277,10 @@ def _unmatched_warnings(job: CaptureJob) -> list[str]:
     The messages nevertheless count as captured, because other statements may have captured
     operations from them.
     """
-    known = sorted({table.name for table in job.capture.definitions})
-    if not known:
-        return []
     hint = (
         " The messages count as captured: after correcting the statement, capture them with --again"
     )
-    return [one + hint for one in job.capture.rules.unmatched_warnings(known)]
+    return [one + hint for one in job.capture.unmatched_warnings()]
 
 
 def _summary(job: CaptureJob, reports: Sequence[RangeReport]) -> CaptureSummary:

@@ -19,7 +19,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import Final
 
-from trailgate.capture.capture import Capture, Parsed
+from trailgate.capture.capture import Capture
 from trailgate.errors import OptionError, StorageError, TrailgateError, Where
 from trailgate.live.brokers.address import BrokerAddress
 from trailgate.live.files.journal import JournalOptions
@@ -240,6 +240,7 @@ class LiveCapture:
             append_lines(self._quarantine, self._held, ())
         committed = self._committed
         number = None if committed is None else committed.number
+        self._note(frozenset(self._capture.unmatched_warnings()), {})
         self._ids.begin(self._feed, number, None if committed is None else committed.last_id)
         self._feed.open(number)
         busy = time.monotonic()
@@ -289,14 +290,12 @@ class LiveCapture:
         """The warnings about the messages of this live capture, among them those without operations."""
         return (*sorted(self._notes), *skipped_notes(self._without))
 
-    def _note(self, parsed: Parsed, skipped: SkippedTotals) -> None:
-        """Store the warnings about a part of the feed.
+    def _note(self, notes: frozenset[str], skipped: SkippedTotals) -> None:
+        """Store warnings about a part of the feed.
 
         A capture that runs until it is stopped also logs the new ones at once. ``skipped`` are the
         part's messages without operations.
         """
-        # A note that is built from several batches, such as a number of heartbeats, is not among them.
-        notes = self._capture.warnings_of_part(parsed.notes) & parsed.notes
         first = {reason: one for reason, one in skipped.items() if reason not in self._without}
         if not self._options.until_empty:
             for note in (*sorted(notes - self._notes), *skipped_notes(first)):
@@ -312,7 +311,9 @@ class LiveCapture:
             parsed = self._capture.parse(part.messages, self._state, part.problems)
             self._state = parsed.state
             skipped = skipped_totals(part, parsed.skipped)
-            self._note(parsed, skipped)
+            # A note that is built from several batches, such as a number of heartbeats, is not among them.
+            notes = self._capture.warnings_of_part(parsed.notes) & parsed.notes
+            self._note(notes, skipped)
             taken = self._units.take(part, parsed)
         # The commit comes last, maybe only after later messages. After a crash before it, operations are
         # skipped and lines are cut off when the messages are read again.
