@@ -25,6 +25,7 @@ import pyarrow as pa
 from trailgate.arrays import Longs, Mask, Octets
 from trailgate.columnar.rows import mask_differing_rows
 from trailgate.errors import TransactionError
+from trailgate.expressions.selection import inherit_excluded
 from trailgate.messages.by_indicators import begin_rows, first_values
 from trailgate.messages.message_numbers import (
     NO_NUMBER,
@@ -374,15 +375,14 @@ def _excluded_rows(raw: RawOperations, opens: Mask, state: TransactionState) -> 
     if raw.excluded is None:
         return np.zeros(count, bool)
     begin = find_begin_rows(opens)
-    # `begin` is -1 in the transaction open from before, whose exclusion is in the state.
-    of_transaction = np.where(begin >= 0, raw.excluded[begin] == 1, state.excluded)
-    excluded: Mask = (raw.excluded == 1) | ((raw.excluded < 0) & of_transaction)
-    return excluded
+    # `begin` is -1 in the transaction open from before, whose flags are in the state.
+    first = np.where(begin >= 0, raw.excluded[begin], np.uint8(state.excluded))
+    return inherit_excluded(raw.excluded, first)
 
 
-def _excluded_after(raw: RawOperations, opens: Mask, state: TransactionState) -> bool:
-    """Return whether the transaction that is open after the batch is excluded."""
+def _excluded_after(raw: RawOperations, opens: Mask, state: TransactionState) -> int:
+    """Return the flags (`find_excluded`) of the first operation of the transaction that is open after the batch."""
     begun = np.flatnonzero(opens)
     if raw.excluded is None or not len(begun):
         return state.excluded
-    return bool(raw.excluded[begun[-1]] == 1)
+    return int(raw.excluded[begun[-1]])

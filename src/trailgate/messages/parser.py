@@ -26,6 +26,7 @@ from trailgate.arrays import Longs, Mask, Octets, byte_table
 from trailgate.columnar.rows import group_rows
 from trailgate.errors import DefinitionError, TrailgateError
 from trailgate.expressions.selection import (
+    EXCLUDED,
     MISSING_HINT,
     CaptureRules,
     TableSelections,
@@ -350,7 +351,7 @@ class MessageParser:
         known: list[Table],
         table_of: Longs,
         rows: Longs,
-        excluded: Longs | None,
+        excluded: Octets | None,
     ) -> Iterator[ChangeBlock]:
         """Yield the captured operations in blocks of one table, operation type and layout.
 
@@ -398,7 +399,7 @@ class MessageParser:
         self,
         block: ChangeBlock,
         records: MessageRecords,
-        excluded: Longs | None,
+        excluded: Octets | None,
         errors: MessageErrors,
     ) -> ChangeBlock:
         """Return the operations of a block that its TABLE statements select.
@@ -414,9 +415,9 @@ class MessageParser:
         undecided = (
             selected.undecided
             if excluded is None
-            # An excluded operation is not captured in any case. -1 means that its transaction
-            # decides, so it counts as possibly captured.
-            else selected.undecided & (excluded[block.order] < 1)
+            # An excluded operation is not captured in any case. If its transaction decides, it counts
+            # as possibly captured.
+            else selected.undecided & (excluded[block.order] & EXCLUDED == 0)
         )
         places = np.flatnonzero(undecided)
         if len(places):

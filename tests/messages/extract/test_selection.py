@@ -307,6 +307,16 @@ def test_an_operation_without_a_user_has_that_of_its_transaction(place: Path) ->
     assert found == [("I", "c")]
 
 
+def test_the_user_of_a_transaction_is_not_that_of_operations_with_a_user(place: Path) -> None:
+    """The transaction has no name, and its first operation an excluded user. The others are of somebody else."""
+    message = INSERTS.replace("nightly", "").replace("ann", "bob", 1)
+
+    assert taken(
+        capture_of(place, "EXCLUDEUSER bob", "TRANLOGOPTIONS EXCLUDETRANS load", "TABLE S.*;"),
+        message,
+    ) == [("I", "b"), ("I", "c")]
+
+
 def test_the_user_of_an_operation_that_is_not_captured_counts_for_its_transaction(
     place: Path,
 ) -> None:
