@@ -38,6 +38,7 @@ class ListFeed:
     """Messages of a list, so many at once; ``log`` notes what was captured."""
 
     name = "list"
+    source_id: str | None = None
     is_connected = True
     link = ConnectionState(is_connected=True, made=1)
     is_replayed = False  # nobody knows what was received before

@@ -102,6 +102,13 @@ class Kafka:
             assert time.monotonic() < until, "the topic is still there"
             time.sleep(0.05)
 
+    def add_partitions(self, topic: str, count: int) -> None:
+        """Add partitions to a topic, so that it has so many."""
+        from confluent_kafka.admin import NewPartitions  # noqa: PLC0415  an extra
+
+        for done in self._admin.create_partitions([NewPartitions(topic, count)]).values():
+            done.result(30)
+
     def configure(self, topic: str, settings: Mapping[str, str]) -> None:
         """Set settings of a topic."""
         from confluent_kafka.admin import (  # noqa: PLC0415  an extra

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import signal
+import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import closing
@@ -107,6 +109,37 @@ def test_messages_that_are_gone_are_an_error_and_never_passed_over(
 
     assert process.returncode == 1
     assert "the broker has messages 2 to 2, but the trail continues at 1" in place.log.read_text()
+
+
+def test_a_topic_that_is_created_again_is_an_error(kafka: Kafka, place: LivePlace) -> None:
+    kafka.create("anew")
+    kafka.send("anew", [row(number, "W") for number in range(3)])
+    place.run("--from", kafka.address("anew"))
+    kafka.delete("anew")
+    kafka.create("anew")
+    kafka.send("anew", [row(number, "W") for number in range(100, 108)])
+    place.run("--from", kafka.address("anew"), code=1)
+
+    assert "was deleted and created again" in place.log.read_text()
+    assert [number for number, _ in place.captured()] == [0, 1, 2]
+
+
+def test_a_topic_that_changes_while_it_is_followed_ends_the_run(
+    kafka: Kafka, place: LivePlace
+) -> None:
+    for topic in ("grows", "ends"):
+        kafka.create(topic)
+        process = place.start("--from", kafka.address(topic), "--follow", output=subprocess.DEVNULL)
+        place.wait("receiving from")
+        if topic == "ends":
+            kafka.delete(topic)
+        else:
+            kafka.add_partitions(topic, 2)
+
+        assert process.wait(PATIENCE) == 1
+        place.prefix = place.folder / "other"
+    assert "the topic has 2 partitions" in place.log.read_text()
+    assert re.search("the topic was deleted|Unknown topic", place.log.read_text())
 
 
 def test_a_topic_with_several_partitions_needs_one_named(kafka: Kafka, place: LivePlace) -> None:

@@ -9,12 +9,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from expressions.blocks import MISSING, block_of
 from trailgate.columnar.kernels.strings import hash_strings
 from trailgate.columnar.strings import text_view
 from trailgate.errors import OptionError
-from trailgate.expressions.capture_rules import CaptureRules, find_excluded
+from trailgate.expressions.capture_rules import CaptureRules, find_excluded, inherit_excluded
 from trailgate.expressions.environment_items import ITEMS
 from trailgate.expressions.evaluation import (
     evaluate_as_text,
@@ -422,11 +424,25 @@ def test_a_text_that_a_missing_column_decides_is_null(text: str, values: list[ob
     assert column.values.to_pylist() == values
 
 
-def test_a_name_that_an_operation_lacks_is_unknown_whichever_it_is() -> None:
-    """Excluded by one name is enough; otherwise the first operation decides if one name is not known."""
-    rules = CaptureRules(users=("ann",), transactions=("load",))
-    owners = pa.array(["ann", "ann", "bob", "bob", None, None, "bob", None])
-    names = pa.array(["load", None, "load", None, "load", "night", "night", None])
-    found = find_excluded(rules, owners, names)
-    assert found is not None
-    assert found.tolist() == [1, 1, 1, -1, 1, -1, 0, -1]
+@given(
+    st.lists(st.tuples(*[st.sampled_from([None, "", "Ann", "bob"])] * 2), min_size=1),
+    st.lists(st.integers(0, 9), min_size=1),
+)
+def test_a_name_that_an_operation_lacks_is_that_of_its_transactions_first_one(
+    operations: list[tuple[str | None, str | None]], firsts: list[int]
+) -> None:
+    """The user and the name of the transaction each by itself."""
+    first = [min(firsts[i % len(firsts)], i) for i in range(len(operations))]
+    rules = CaptureRules(users=("ann",), transactions=("ann",))
+    expected = [
+        any(
+            (own or operations[at][which] or "").lower() == "ann" for which, own in enumerate(names)
+        )
+        for names, at in zip(operations, first, strict=True)
+    ]
+
+    owners, names = ([one[which] for one in operations] for which in (0, 1))
+    flags = find_excluded(rules, pa.array(owners, pa.string()), pa.array(names, pa.string()))
+
+    assert flags is not None
+    assert inherit_excluded(flags, flags[first]).tolist() == expected

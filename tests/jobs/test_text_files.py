@@ -79,6 +79,26 @@ def test_utf_8_without_blanks_is_not_ebcdic(text: str, tmp_path: Path) -> None:
     assert read_source(path) == text
 
 
+@pytest.mark.parametrize(
+    ("text", "encoding"),
+    [
+        ("#Настройки:имя_очереди_и_таблицы_заказов\nparser.type=json\n", "cp1251"),
+        ("#Настройки:имя_очереди_и_таблицы_заказов\nparser.type=json\n", "koi8-r"),
+        ("#Настройки:имя_очереди_и_таблицы_заказов\nparser.type=json\n", "cp866"),
+        ("#Ρυθμίσεις:όνομα_ουράς_και_πίνακα_παραγγελιών\nparser.type=json\n", "cp1253"),
+        ("#注文の待ち行列と表の名前をここに書きます。\nparser.type=json\n", "cp932"),
+        ("#这里写订单队列和表的名称以及其他设置。\nparser.type=json\n", "gbk"),
+    ],
+)
+def test_text_of_other_code_pages_without_blanks_is_not_ebcdic(
+    text: str, encoding: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(text.encode(encoding))
+
+    assert read_source(path) == text.encode(encoding).decode("latin-1")
+
+
 @pytest.mark.parametrize("kind", ["copybook", "parameter file of Replicat"])
 def test_a_byte_order_mark_of_utf_8_is_skipped(kind: str, tmp_path: Path) -> None:
     text, read = FILES[kind]

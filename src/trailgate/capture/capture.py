@@ -267,6 +267,14 @@ class Capture:
         wanted = (table for table in self.definitions if self.rules.wants(table.name))
         return Definitions(tuple(wanted), self.definitions.database)
 
+    def unmatched_warnings(self) -> list[str]:
+        """Return a warning for each TABLE statement of the capture that matches no defined table.
+
+        Returns [] if no table is defined.
+        """
+        known = sorted({table.name for table in self.definitions})
+        return self.rules.unmatched_warnings(known) if known else []
+
     def check(self) -> None:
         """Check the types of all captured columns, and the rules.
 

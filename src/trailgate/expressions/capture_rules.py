@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trailgate.arrays import Longs, Mask
+from trailgate.arrays import Mask, Octets
 from trailgate.columnar.maps import merge_maps
 from trailgate.errors import DefinitionError, OptionError, Where
 from trailgate.expressions.environment_items import items_of
@@ -35,6 +35,10 @@ from trailgate.model.tables import Definitions, Table
 from trailgate.options import check_calls, check_items
 
 ALL: Final = "*.*"
+# The flags of ``find_excluded``: the operation's user, and its transaction's name, are excluded.
+OF_USER: Final = 1
+OF_TRANSACTION: Final = 4
+EXCLUDED: Final = OF_USER | OF_TRANSACTION
 MISSING_HINT: Final = (
     "Test for the column first, as in COLUMN = @PRESENT AND ..., or add it to all messages"
 )
@@ -433,24 +437,31 @@ def _items(statements: Iterable[TableRule]) -> set[tuple[str, str]]:
 
 def find_excluded(
     rules: CaptureRules, owners: pa.Array | None, names: pa.Array | None
-) -> Longs | None:
-    """Find the operations whose user or transaction the rules of a capture exclude: 1 if excluded, else 0.
+) -> Octets | None:
+    """Find the operations of excluded users and transactions: flags for each operation.
 
     ``owners`` are the names of the operations' users, and ``names`` the names of their
-    transactions. An operation without such a name gets -1: the first operation of its transaction
-    decides. Returns None if nothing is excluded.
+    transactions. ``EXCLUDED`` has a bit for each of the two, and one bit higher is that of an
+    operation without this name, for which the first operation of its transaction decides
+    (``inherit_excluded``). Returns None if nothing is excluded.
     """
-    excluded: Longs | None = None
-    for names_excluded, values in ((rules.users, owners), (rules.transactions, names)):
+    flags: Octets | None = None
+    for bit, names_excluded, values in (
+        (OF_USER, rules.users, owners),
+        (OF_TRANSACTION, rules.transactions, names),
+    ):
         if names_excluded and values is not None:
             known = pa.array([one.lower() for one in names_excluded], pa.string())
-            codes = np.asarray(pc.is_in(pc.utf8_lower(values), value_set=known)).astype(np.int64)
-            # An empty or NULL name is unknown: -1.
-            codes[np.asarray(pc.equal(pc.binary_length(values), 0).fill_null(True))] = -1
-            if excluded is None:
-                excluded = codes
-            else:
-                # Excluded by either name, or else unknown if one of them is: 1, -1, 0.
-                either = (excluded == 1) | (codes == 1)
-                excluded = np.where(either, 1, np.minimum(excluded, codes))
+            found = np.asarray(pc.is_in(pc.utf8_lower(values), value_set=known))
+            # An empty or NULL name is unknown.
+            unknown = np.asarray(pc.equal(pc.binary_length(values), 0).fill_null(True))
+            own = np.where(unknown, bit << 1, found * np.uint8(bit)).astype(np.uint8)
+            flags = own if flags is None else flags | own
+    return flags
+
+
+def inherit_excluded(flags: Octets, first: Octets) -> Mask:
+    """Return a mask of the excluded operations, from the flags of each one and of its transaction's first one."""
+    # The flag of a missing name, moved by one bit, meets that of the first operation's same name.
+    excluded: Mask = (flags & EXCLUDED) | (flags >> 1 & first & EXCLUDED) != 0
     return excluded

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from trailgate.arrays import Mask, Octets
+from trailgate.expressions.capture_rules import inherit_excluded
 from trailgate.messages.raw_operations import RawOperations
 from trailgate.messages.units import ChainedTransactions, TransactionState
 from trailgate.model.changes import ChangeBlock
@@ -78,15 +79,14 @@ def _excluded_rows(raw: RawOperations, opens: Mask, state: TransactionState) -> 
     if raw.excluded is None:
         return np.zeros(count, bool)
     begin = find_begin_rows(opens)
-    # `begin` is -1 in the transaction open from before, whose exclusion is in the state.
-    of_transaction = np.where(begin >= 0, raw.excluded[begin] == 1, state.excluded)
-    excluded: Mask = (raw.excluded == 1) | ((raw.excluded < 0) & of_transaction)
-    return excluded
+    # `begin` is -1 in the transaction open from before, whose flags are in the state.
+    first = np.where(begin >= 0, raw.excluded[begin], np.uint8(state.excluded))
+    return inherit_excluded(raw.excluded, first)
 
 
-def _excluded_after(raw: RawOperations, opens: Mask, state: TransactionState) -> bool:
-    """Return whether the transaction that is open after the batch is excluded."""
+def _excluded_after(raw: RawOperations, opens: Mask, state: TransactionState) -> int:
+    """Return the flags (`find_excluded`) of the first operation of the transaction that is open after the batch."""
     begun = np.flatnonzero(opens)
     if raw.excluded is None or not len(begun):
         return state.excluded
-    return bool(raw.excluded[begun[-1]] == 1)
+    return int(raw.excluded[begun[-1]])

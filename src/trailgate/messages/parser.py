@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 import numpy as np
@@ -26,6 +26,7 @@ from trailgate.arrays import Longs, Mask, Octets, byte_table
 from trailgate.columnar.rows import group_rows
 from trailgate.errors import DefinitionError, TrailgateError
 from trailgate.expressions.capture_rules import (
+    EXCLUDED,
     MISSING_HINT,
     CaptureRules,
     TableSelections,
@@ -185,20 +186,13 @@ class MessageParser:
         bare = bare.with_columns(tx_owner=owner, tx_name=name)
         blocks = tuple(self._blocks(records, bare, tables, table_of, rows, excluded))
         message, csn = records.message, bare.csn
-        # With indicators or transaction ids, records that are not captured still begin and end
-        # transactions, so they are kept. Otherwise only the captured ones remain.
-        if marks is None and not self.options.by_id and len(rows) < len(table_of):
-            which = pa.array(rows)
-            blocks = tuple(replace(b, order=np.searchsorted(rows, b.order)) for b in blocks)
-            excluded = None if excluded is None else _exclude_by_message(excluded, message)[rows]
-            message, tx_id, csn = message[rows], tx_id.take(which), csn.take(which)
         generated: bool | Mask = txid.kind in (SourceKind.TX_ID, SourceKind.SEQ_ID)
         notes = records.notes | sources.notes
         by_id, segments = self.options.by_id, records.segments()
         boundaries = records.boundaries(csn) if by_id else None
         own_generated = records.is_generated(txid.name) if txid.kind is SourceKind.FIELD else None
         if own_generated is not None:
-            generated = own_generated if len(own_generated) == len(message) else own_generated[rows]
+            generated = own_generated
         return RawOperations(
             blocks=blocks,
             message=message,
@@ -358,7 +352,7 @@ class MessageParser:
         known: list[Table],
         table_of: Longs,
         rows: Longs,
-        excluded: Longs | None,
+        excluded: Octets | None,
     ) -> Iterator[ChangeBlock]:
         """Yield the captured operations in blocks of one table, operation type and layout.
 
@@ -406,7 +400,7 @@ class MessageParser:
         self,
         block: ChangeBlock,
         records: MessageRecords,
-        excluded: Longs | None,
+        excluded: Octets | None,
         errors: MessageErrors,
     ) -> ChangeBlock:
         """Return the operations of a block that its TABLE statements select.
@@ -422,9 +416,9 @@ class MessageParser:
         undecided = (
             selected.undecided
             if excluded is None
-            # An excluded operation is not captured in any case. -1 means that its transaction
-            # decides, so it counts as possibly captured.
-            else selected.undecided & (excluded[block.order] < 1)
+            # An excluded operation is not captured in any case. If its transaction decides, it counts
+            # as possibly captured.
+            else selected.undecided & (excluded[block.order] & EXCLUDED == 0)
         )
         places = np.flatnonzero(undecided)
         if len(places):
@@ -433,17 +427,6 @@ class MessageParser:
             found = records.errors(rows, problem, MISSING_HINT, table=block.table.name)
             errors.add(records.message[rows], found)
         return block.take(np.flatnonzero(selected.selected))
-
-
-def _exclude_by_message(excluded: Longs, message: Longs) -> Longs:
-    """Let the first record of each message, which is a transaction, decide about its records without a name.
-
-    For `excluded` see `find_excluded`. The first record may be of a table that is not captured.
-    """
-    # `message` ascends, so the first index of an equal number is that of the message's first record.
-    first = excluded[np.searchsorted(message, message)] == 1
-    decided: Longs = np.where(excluded < 0, first, excluded)
-    return decided
 
 
 def _first_and_last(message: Longs, ids: pa.Array, count: int) -> BadMessageIds:

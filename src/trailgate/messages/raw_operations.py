@@ -38,8 +38,7 @@ class RawOperations:
     operation that is not captured is in no block. With `by_id`, operations of one transaction are
     consecutive and have the same `seq_id`, and only the end marks of `tx_ind` are used.
 
-    `excluded` is 1 for operations of excluded users and transactions, -1 for operations without a
-    user or transaction name, and 0 for others. `tx_ids_generated` states whether transaction ids
+    `excluded` are the flags of `find_excluded`, or None if nothing is excluded. `tx_ids_generated` states whether transaction ids
     were generated instead of read: one value for all operations, or one for each. `notes` are
     warnings that a run reports once. `segments` is the number, from 1, of an operation's message in
     its transaction, if messages are numbered. `skipped` are the messages without operations.
@@ -51,7 +50,7 @@ class RawOperations:
     tx_id: pa.Array
     seq_id: pa.Array
     tx_ids_generated: bool | Mask
-    excluded: Longs | None = None
+    excluded: Octets | None = None
     notes: frozenset[str] = frozenset()
     by_id: bool = False
     segments: Longs | None = None

@@ -119,9 +119,9 @@ class TransactionState:
 
     `tx_id` and `csn` belong to the open transaction, and are None if none is open. `broken` is set
     if the open unit contains a bad message. `held` is the operation of the open transaction that is
-    held back (`model/transactions.py`), and `excluded` states whether the transaction is excluded.
-    If transactions are identified by their ids, `count` is the number of the open transaction's
-    operations so far. If messages have segment numbers, `segment` is the number of its last
+    held back (`model/transactions.py`), and `excluded` has the flags of the transaction's first
+    operation (`find_excluded`). If transactions are identified by their ids, `count` is the number
+    of the open transaction's operations so far. If messages have segment numbers, `segment` is the number of its last
     message. If they have other numbers, `last` describes that message. `id_length` is the length
     that all sequence ids must have. `waiting` are the messages of the open unit that need later
     messages, and `unreadable` the problems of the bad messages in `waiting`.
@@ -132,7 +132,7 @@ class TransactionState:
     broken: bool = False
     id_length: int | None = None
     held: HeldOperation | None = None
-    excluded: bool = False
+    excluded: int = 0
     count: int = 0
     segment: int = 0
     last: LastMessage | None = None

@@ -238,6 +238,22 @@ def test_what_is_wrong_with_a_message_is_found_as_in_the_whole(
     assert str(caught.value) == str(wanted)
 
 
+@given(st.integers(1, 300), st.sampled_from([0, 20, cutter.BETWEEN]))
+@settings(deadline=None)
+def test_without_transactions_the_root_element_is_left_however_the_message_is_read(
+    size: int, between: int
+) -> None:
+    prolog = f"<?xml version='1.0'?><!-- <a> {'x' * 90} --> <?p <b> ?>\n"
+    body = f"{prolog}<root a='>'>{'<other/>' * 9}</root>".encode()
+    capture = xml_capture(RULES)
+    assert capture.cutter is not None
+
+    with patch.object(cutter, "BETWEEN", between):
+        (batch,) = capture.cutter.cut(chunks_of(body, size), 0, 1 << 20)
+
+    assert [batch.data.to_pybytes()] == [b"<root a='>'></root>"]
+
+
 @pytest.mark.parametrize(
     ("line", "reason"),
     [

@@ -58,6 +58,19 @@ def lines_of(place: Place, text: str, name: str = "lines.txt") -> Path:
     return path
 
 
+def test_definitions_that_were_deleted_are_written_again(place: Place) -> None:
+    place.write(row(1))
+    place.run("ot")
+    path = place.folder / "ot.def"
+    expected = path.read_bytes()
+    path.unlink()
+
+    assert place.run("ot").files == ()
+    assert path.read_bytes() == expected
+    assert place.run("ot").skipped_files == 1
+    assert place.names("ot") == ["name 1"]
+
+
 def test_messages_captured_before_are_skipped_and_counted(place: Place) -> None:
     place.write(row(1), row(2))
     place.run("ot")

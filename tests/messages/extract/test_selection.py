@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import pickle
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,13 @@ import numpy as np
 import pytest
 
 from message_cases import batch_of
+from received_messages import ListFeed
 from trailgate import capture_files
 from trailgate.capture.capture import Capture, Parsed
 from trailgate.errors import OptionError
 from trailgate.jobs.capture.loading import load_with_notes
+from trailgate.live.jobs.run import LiveCapture, ReceiveOptions
+from trailgate.storage.live.appender import TrailAppender
 
 DEFINITIONS = """\
 Definition for table S.T
@@ -303,6 +307,16 @@ def test_an_operation_without_a_user_has_that_of_its_transaction(place: Path) ->
     assert found == [("I", "c")]
 
 
+def test_the_user_of_a_transaction_is_not_that_of_operations_with_a_user(place: Path) -> None:
+    """The transaction has no name, and its first operation an excluded user. The others are of somebody else."""
+    message = INSERTS.replace("nightly", "").replace("ann", "bob", 1)
+
+    assert taken(
+        capture_of(place, "EXCLUDEUSER bob", "TRANLOGOPTIONS EXCLUDETRANS load", "TABLE S.*;"),
+        message,
+    ) == [("I", "b"), ("I", "c")]
+
+
 def test_the_user_of_an_operation_that_is_not_captured_counts_for_its_transaction(
     place: Path,
 ) -> None:
@@ -314,6 +328,43 @@ def test_the_user_of_an_operation_that_is_not_captured_counts_for_its_transactio
     # The next message is another transaction.
     again = INSERTS.replace("ann", "")
     assert taken(capture_of(place, "EXCLUDEUSER bob", "TABLE S.U;"), message, again) == [("I", "c")]
+
+
+def test_a_transaction_is_that_of_its_first_operation_captured_or_not(place: Path) -> None:
+    """So its ids are the same whether messages or indicators show where it begins and ends."""
+    own = PROPERTIES.replace("owner,name", "owner,name,ind")
+    own += "delim.seqid=*seqid\ndelim.txid=*txid\n"
+    lines = [
+        line.replace("nightly", f"nightly,{letter}")
+        for line, letter in zip(INSERTS.splitlines(), "BME", strict=True)
+    ]
+    ids = []
+    for more in ("", "delim.txind=ind\n"):
+        (place / "p.properties").write_text(own + more)
+        rows = rows_of(capture_of(place, "TABLE S.U;"), *["\n".join(lines)] * 2)
+        ids.append([(row["tx_id"], row["csn"], row["tx_ind"]) for row in rows])
+
+    assert ids[0] == ids[1]
+    assert [one[1][-10:] for one in ids[0]] == ["0000000000", "0000000000"]
+
+
+def test_a_live_capture_names_the_statements_that_match_no_table(
+    place: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    capture, options = capture_of(place, "TABLE S.U;", "TABLE S.TT;"), ReceiveOptions()
+    feed = ListFeed([INSERTS], [1])
+    with (
+        TrailAppender(str(place / "live"), capture.tables, options.append) as appender,
+        closing(feed),
+    ):
+        live = LiveCapture(capture, feed, appender, str(place / "live"), options)
+        note = "line 4, TABLE S.TT: no table of the messages fits; there are S.T, S.U. Did you mean S.T?"
+        for _ in live.run():
+            # At once: a capture that follows may run for months.
+            assert note in caplog.messages
+            break
+
+    assert live.notes == (note,)
 
 
 def test_rules_survive_pickling(place: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 from itertools import accumulate
 from pathlib import Path
@@ -15,8 +16,10 @@ from hypothesis import strategies as st
 from laws import examples
 from received_messages import received
 from trailgate.errors import BrokerError, StorageError, WriteError
+from trailgate.live.files.journal_reader import lines_of
 from trailgate.live.files.journal_segments import encode_frame
 from trailgate.live.files.journal_writer import Journal, JournalOptions, StoredMessages
+from trailgate.model.positions import long_position
 
 SMALL = JournalOptions(segment_bytes=1500, remembered=20)
 
@@ -29,16 +32,22 @@ def files(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
-@given(sizes=st.lists(st.integers(1, 5), max_size=12), start=st.integers(0, 60))
+@given(
+    sizes=st.lists(st.integers(1, 5), max_size=12),
+    start=st.integers(0, 60),
+    empty=st.sets(st.integers(0, 60)),
+)
 def test_stored_messages_are_read_from_any_number(
-    tmp_path_factory: pytest.TempPathFactory, sizes: list[int], start: int
+    tmp_path_factory: pytest.TempPathFactory, sizes: list[int], start: int, empty: set[int]
 ) -> None:
     folder = tmp_path_factory.mktemp("j") / "journal"
-    wanted = [f"text {i}" for i in range(sum(sizes))]
+    wanted = ["" if i in empty else f"text {i}" for i in range(sum(sizes))]
+    ids = [f"id {i}" for i in range(len(wanted))]
     written = []
     with Journal(folder, SMALL) as journal:
         for end, size in zip(accumulate(sizes), sizes, strict=True):
-            written.append(journal.append(received(wanted[end - size : end])))
+            rows = slice(end - size, end)
+            written.append(journal.append(received(wanted[rows], ids[rows])))
         assert journal.next == len(wanted)
     with Journal(folder, SMALL) as journal:
         start = min(start, len(wanted))
@@ -51,7 +60,10 @@ def test_stored_messages_are_read_from_any_number(
     for part in found:
         for i, offset in enumerate(part.offsets.tolist()):
             assert offsets[part.number + i] == (part.segment, offset)
-    assert sorted(offsets.values()) == list(offsets.values())
+    # Ascending, and each once: they identify the messages.
+    assert sorted(set(offsets.values())) == list(offsets.values())
+    positions = [json.loads(line)["position"] for line in lines_of(folder, start)]
+    assert positions == [long_position(*offsets[n]) for n in range(start, len(wanted))]
 
 
 def test_redelivered_messages_are_skipped_even_after_a_start(tmp_path: Path) -> None:

@@ -251,6 +251,24 @@ def test_a_rest_without_records_is_shown() -> None:
     assert (found.offset, found.length) == (1066 + len(one), 20)
 
 
+@pytest.mark.parametrize(
+    ("data", "problem"),
+    [
+        *(
+            (case_bytes()[:size], "the file ends inside its header")
+            for size in (1, 3, 4, 600, 1065)
+        ),
+        (b"no header", "begins neither with a file header"),
+    ],
+)
+def test_a_cut_header_is_not_another_beginning(data: bytes, problem: str) -> None:
+    (found,) = analyzed(data)
+
+    assert isinstance(found, DamagedSpan)
+    assert problem in found.problem
+    assert found.length == len(data)
+
+
 def test_a_length_that_the_header_contradicts_is_a_problem() -> None:
     record = bytearray(encode_record(INSERT))
     record[13] += 1

@@ -218,7 +218,9 @@ class _Cutting:
             self._append(data)
             if not begun:
                 self._begin()
-                begun, root = True, self._empty_root()
+                begun = True
+            # Before the kernel has read the tag, so that it is still in the text.
+            root = root or self._empty_root()
             code = FULL
             while code == FULL:
                 code = self._run(last=last)
@@ -241,10 +243,10 @@ class _Cutting:
             yield MessageBatch(pa.py_buffer(root), zero, size, zero + self.file, zero)
 
     def _empty_root(self) -> bytes:
-        """Return the root element without its content. If the first chunk does not have its tag, any name is used."""
+        """Return the root element without its content, or b"" while its tag is incomplete. Nothing may be read of it."""
         found = _ROOT.match(memoryview(pa.py_buffer(self.text))[self.begin : self.size])
         if found is None:
-            return b"<message/>"
+            return b""
         tag, name = found.groups()
         return tag if tag.endswith(b"/>") else b"%b</%b>" % (tag, name)
 

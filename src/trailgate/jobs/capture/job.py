@@ -224,8 +224,7 @@ def publish_capture(job: CaptureJob, reports: Sequence[RangeReport]) -> CaptureS
     summary = summarize_capture(job, ordered)
     if job.options.dry_run:
         return summary
-    # No new files: nothing to publish.
-    if not job.ranges:
+    if not job.ranges and not job.target.lacks_definitions:
         job.target.discard()
         return summary
     remembered = () if job.recognized is None else job.recognized.remembered
@@ -420,10 +419,7 @@ def _unmatched_warnings(job: CaptureJob) -> list[str]:
     The messages nevertheless count as captured, because other statements may have captured
     operations from them.
     """
-    known = sorted({table.name for table in job.capture.definitions})
-    if not known:
-        return []
     hint = (
         " The messages count as captured: after correcting the statement, capture them with --again"
     )
-    return [one + hint for one in job.capture.rules.unmatched_warnings(known)]
+    return [one + hint for one in job.capture.unmatched_warnings()]

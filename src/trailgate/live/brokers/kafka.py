@@ -42,6 +42,7 @@ from trailgate.live.brokers.headers import (
     keep_last_headers,
     repeat_header,
 )
+from trailgate.live.brokers.kafka_topic import TopicWatch, several_partitions_error
 from trailgate.live.brokers.receiver import WINDOW, MessageWindow
 from trailgate.messages.messages import TOMBSTONE, HeaderColumns, HeaderPart
 
@@ -58,6 +59,7 @@ LOGGED: Final = 2  # syslog's level "critical": other errors reach _note as well
 _NO_TLS: Final = re.compile(r"wrong version number|http request|record layer")
 _CLOSED_TLS: Final = re.compile(r"connecting to a PLAINTEXT broker listener|in state SSL_HANDSHAKE")
 _CLOSED: Final = "it closes the connection without an answer"
+NO_TOPIC_ID: Final = "it will not be noticed if the topic is created again"
 _LOG: Final = logging.getLogger("trailgate.brokers")
 
 
@@ -271,6 +273,7 @@ class KafkaReceiver:
         self._kafka = import_kafka()
         self._consumer: Any = None
         self._place: Any = None
+        self._topic: TopicWatch | None = None
         self._trouble = ConnectionTrouble(address, self._kafka)
         self._patience = address.number("patience", PATIENCE)
         self.silence = math.inf if lasting else self._patience  # seconds without an answer
@@ -283,8 +286,13 @@ class KafkaReceiver:
         """The number of the Kafka partition, known after ``connect``."""
         return int(self._place.partition)
 
+    @property
+    def topic_id(self) -> str | None:
+        """The broker's id of the Kafka topic, or None if it gives none. Known after ``connect``."""
+        return None if self._topic is None else self._topic.id
+
     def connect(self) -> None:
-        """Create the Kafka consumer, and find the number of the partition.
+        """Create the Kafka consumer, and find the number of the partition and the topic's id.
 
         Raises BrokerError, or OptionError if the library rejects the address.
         """
@@ -302,6 +310,12 @@ class KafkaReceiver:
                 f"Kafka's library refuses the address: {text}", where=self._where
             ) from error
         self._place = self._kafka.TopicPartition(self._address.destination, self._partition())
+        # Nothing polls the second client, so it gets no function that is called for errors.
+        admin = import_admin()(client_settings(self._address))
+        self._topic = TopicWatch(self._address, admin, self._kafka)
+        reason = self._topic.begin(ASK_SECONDS)
+        if reason:
+            _LOG.warning("%s: %s (%s)", NO_TOPIC_ID, reason, self._address)
 
     def known_end(self) -> int:
         """Return the end offset of the partition that the broker reported last (the offset after the last message)."""
@@ -340,7 +354,10 @@ class KafkaReceiver:
         """Wait up to ``seconds`` for a first Kafka message, and return all that have arrived.
 
         These are at most as many as the address's option window. Returns None if none has arrived.
+        Raises BrokerRefusedError if the topic was deleted, created again or given more partitions.
         """
+        if self._topic is not None:
+            self._topic.check()
         # consume(n) waits until n messages have arrived, so first wait for one, then take the rest.
         fetched, fields = self._fetch(1, seconds)
         parts, left = [fields], self._limit - 1
@@ -371,6 +388,7 @@ class KafkaReceiver:
 
     def close(self) -> None:
         """Close the Kafka consumer."""
+        self._topic = None
         if self._consumer is not None:
             self._consumer.close()
 
@@ -409,13 +427,8 @@ class KafkaReceiver:
             raise self._error(self._kafka.KafkaException(known.error))
         numbers = sorted(known.partitions)
         wanted = self._address.options.get("partition")
-        # Kafka orders messages only within a partition, and a trail needs one order.
         if wanted is None and len(numbers) > 1:
-            problem = (
-                f"the topic has {len(numbers)} partitions, and their messages have no common order"
-            )
-            hint = "Receive each into a trail of its own: ?partition=0"
-            raise BrokerRefusedError(problem, where=self._where, hint=hint)
+            raise several_partitions_error(self._address, len(numbers))
         number = numbers[0] if wanted is None else int(wanted)
         if number not in numbers:
             problem = f"the topic has no partition {number}"
@@ -510,6 +523,13 @@ def client_settings(address: BrokerAddress) -> dict[str, Any]:
     names = {"ca": "ssl.ca.location", "cert": "ssl.certificate.location", "key": "ssl.key.location"}
     settings |= {names[name]: text for name, text in address.options.items() if name in names}
     return settings
+
+
+def import_admin() -> Any:
+    """Import the class of clients that ask for Kafka's topics. Call it after ``import_kafka``."""
+    from confluent_kafka.admin import AdminClient  # noqa: PLC0415  an extra
+
+    return AdminClient
 
 
 def import_kafka() -> Any:

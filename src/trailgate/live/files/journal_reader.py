@@ -112,14 +112,20 @@ def messages_of(folder: Path, number: int = 0) -> Iterator[pa.RecordBatch]:
 
 
 def lines_of(folder: Path, number: int = 0) -> Iterator[bytes]:
-    """Yield the journal's messages from a number on as JSON lines, which a capture can read."""
+    """Yield the journal's messages from a number on as JSON lines, which a capture can read.
+
+    Their positions are those that lines of the trail's quarantine have.
+    """
     for file, frame in segment_frames(folder):
-        for at, row in enumerate(frame.batch.to_pylist(), frame.number):
-            if at >= number:
-                place = (file.path.name, file.number, at - frame.number)
-                yield format_quarantine_line(
-                    row["body"], dict(row["headers"]), place, row["fault"] or ""
-                )
+        stored = StoredMessages(frame.number, file.number, frame.begin, frame.batch)
+        if stored.end <= number:
+            continue
+        rest = stored.after(number)
+        for row, offset in zip(rest.messages.to_pylist(), rest.offsets.tolist(), strict=True):
+            place = (file.path.name, file.number, offset)
+            yield format_quarantine_line(
+                row["body"], dict(row["headers"]), place, row["fault"] or ""
+            )
 
 
 class JournalExtent(NamedTuple):

@@ -125,8 +125,8 @@ class StoredMessages:
 
     ``segment`` is the number of the segment. ``segment`` and ``offsets`` together identify each
     message: they are the same each time that the messages are read. ``begin`` is the offset of the
-    frame in the segment. If earlier messages of the frame were skipped (``after``), it is higher by
-    the length of their bodies, so that ``offsets`` stay the same.
+    frame in the segment. If earlier messages of the frame were skipped (``after``), it is higher,
+    so that ``offsets`` stay the same.
     """
 
     number: int
@@ -144,13 +144,15 @@ class StoredMessages:
         """A number for each stored message, ascending and unique in the segment, as its identity.
 
         It is the offset that the body would have if the frame contained only its head and the
-        bodies. For example, in a frame at offset 100 with bodies of 7 and 9 bytes, it is 100 + HEAD
-        and 107 + HEAD.
+        bodies, and an empty body were a byte long. For example, in a frame at offset 100 with
+        bodies of 7, 0 and 9 bytes, it is 100 + HEAD, 107 + HEAD and 108 + HEAD.
         """
         bodies = self.messages["body"]
         # Arrow's offsets buffer of the bodies, read without copying.
         bounds = np.frombuffer(bodies.buffers()[1], np.int32, len(bodies) + 1, 4 * bodies.offset)
-        return self.begin + HEAD + bounds[:-1].astype(np.int64) - int(bounds[0])
+        # A frame has many more bytes than these, so the next frame's offsets are higher.
+        lengths = np.maximum(np.diff(bounds).astype(np.int64), 1)
+        return self.begin + HEAD + np.cumsum(lengths) - lengths
 
     def after(self, number: int) -> StoredMessages:
         """Return the stored messages from a number on, or all if it is lower than the first number.

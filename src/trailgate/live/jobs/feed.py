@@ -123,6 +123,11 @@ class MessageFeed(Protocol):
         """
         ...
 
+    @property
+    def source_id(self) -> str | None:
+        """What distinguishes the source from a later one with the same name, or None if that is unknown."""
+        ...
+
     def earlier(self, number: int, count: int) -> Iterator[MessageBatch]:
         """Yield the last ``count`` messages before a number, or fewer if the feed has no more.
 
@@ -271,6 +276,11 @@ class PrefetchingFeed:
         """The name of the prefetched feed."""
         return self._feed.name
 
+    @property
+    def source_id(self) -> str | None:
+        """The id of the prefetched feed's source; see ``MessageFeed``."""
+        return self._feed.source_id
+
     def earlier(self, number: int, count: int) -> Iterator[MessageBatch]:
         """Yield messages before a number from the prefetched feed; see ``MessageFeed``."""
         return self._feed.earlier(number, count)
@@ -398,6 +408,7 @@ class JournalFeed:
     """
 
     name = "journal"
+    source_id = None
 
     def __init__(
         self,
@@ -507,6 +518,11 @@ class KafkaFeed:
     def name(self) -> str:
         """The Kafka topic and the partition."""
         return f"kafka topic {self._address.destination}, partition {self._receiver.partition}"
+
+    @property
+    def source_id(self) -> str | None:
+        """The broker's id of the Kafka topic: a topic that is created again has another one."""
+        return self._receiver.topic_id
 
     def earlier(self, number: int, count: int) -> Iterator[MessageBatch]:
         """Yield messages before an offset, as far as the Kafka broker still has them; see ``MessageFeed``."""

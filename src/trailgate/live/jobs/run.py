@@ -19,7 +19,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import Final
 
-from trailgate.capture.capture import Capture, Parsed
+from trailgate.capture.capture import Capture
 from trailgate.errors import OptionError, StorageError, TrailgateError, Where
 from trailgate.live.brokers.address import BrokerAddress
 from trailgate.live.files.journal_writer import JournalOptions
@@ -69,6 +69,8 @@ class SourcePosition:
     - ``last_id`` is the highest message id so far, if ids are compared.
     - ``pending`` is a digest of the repaired messages that ``capture_repaired`` has begun to add,
       or None if all are added.
+    - ``source_id`` distinguishes the source from others of its name, if known
+      (``MessageFeed.source_id``).
     """
 
     source: str
@@ -79,6 +81,7 @@ class SourcePosition:
     repaired: int = 0
     pending: str | None = None
     transaction: str | None = None
+    source_id: str | None = None
 
     def encode(self) -> str:
         """Encode the feed's position as text for a commit of the trail."""
@@ -86,12 +89,12 @@ class SourcePosition:
 
 
 def read_source_position(
-    text: str | None, source: str | None, prefix: str
+    text: str | None, source: str | None, prefix: str, source_id: str | None = None
 ) -> SourcePosition | None:
     """Parse the ``SourcePosition`` that a run has committed with the trail, or return None if nothing was committed.
 
     Raises StorageError if the commit was not written by a live capture, or if its position
-    belongs to another source than ``source``.
+    belongs to another source than ``source``, or to one with another id than ``source_id``.
     """
     if text is None:
         return None
@@ -108,6 +111,11 @@ def read_source_position(
     if source is not None and position.source != source:
         problem = f"the trail was received from {position.source}, not from {source}"
         raise StorageError(problem, where=where, hint="Receive each into a trail of its own")
+    # An id that is unknown, then or now, is not compared.
+    if None not in (source_id, position.source_id) and source_id != position.source_id:
+        problem = f"{source} was deleted and created again since the trail's last commit"
+        hint = "Its messages have other numbers: receive them into a new trail"
+        raise StorageError(problem, where=where, hint=hint)
     return position
 
 
@@ -189,7 +197,11 @@ class LiveCapture:
         self._prefix, self._options = prefix, options
         self._quarantine = Path(f"{prefix}.quarantine.jsonl")
         recovered = appender.recovered
-        position = read_source_position(recovered.source_position, feed.name, prefix)
+        position = read_source_position(
+            recovered.source_position, feed.name, prefix, feed.source_id
+        )
+        known_id = None if position is None else position.source_id
+        self._source_id = feed.source_id or known_id
         if position is not None and position.pending is not None:
             if recovered.transactions or recovered.abandoned:
                 raise interruption_error(prefix)
@@ -230,6 +242,7 @@ class LiveCapture:
             append_lines(self._quarantine, self._held, ())
         committed = self._committed
         number = None if committed is None else committed.number
+        self._note(frozenset(self._capture.unmatched_warnings()), {})
         self._ids.begin(self._feed, number, None if committed is None else committed.last_id)
         self._feed.open(number)
         busy = time.monotonic()
@@ -279,14 +292,12 @@ class LiveCapture:
         """The warnings about the messages of this live capture, among them those without operations."""
         return (*sorted(self._notes), *skipped_notes(self._without))
 
-    def _note(self, parsed: Parsed, skipped: SkippedTotals) -> None:
-        """Store the warnings about a part of the feed.
+    def _note(self, notes: frozenset[str], skipped: SkippedTotals) -> None:
+        """Store warnings about a part of the feed.
 
         A capture that runs until it is stopped also logs the new ones at once. ``skipped`` are the
         part's messages without operations.
         """
-        # A note that is built from several batches, such as a number of heartbeats, is not among them.
-        notes = self._capture.warnings_of_part(parsed.notes) & parsed.notes
         first = {reason: one for reason, one in skipped.items() if reason not in self._without}
         if not self._options.until_empty:
             for note in (*sorted(notes - self._notes), *skipped_notes(first)):
@@ -302,7 +313,9 @@ class LiveCapture:
             parsed = self._capture.parse(part.messages, self._state, part.problems)
             self._state = parsed.state
             skipped = skipped_totals(part, parsed.skipped)
-            self._note(parsed, skipped)
+            # A note that is built from several batches, such as a number of heartbeats, is not among them.
+            notes = self._capture.warnings_of_part(parsed.notes) & parsed.notes
+            self._note(notes, skipped)
             taken = self._units.take(part, parsed)
         # The commit comes last, maybe only after later messages. After a crash before it, operations are
         # skipped and lines are cut off when the messages are read again.
@@ -345,6 +358,7 @@ class LiveCapture:
             last_id=last,
             repaired=self._repaired,
             transaction=None if taken.reason is None else self._state.tx_id,
+            source_id=self._source_id,
         )
 
     def _commit(self) -> None:

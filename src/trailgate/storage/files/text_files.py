@@ -8,6 +8,7 @@ to convert them.
 from __future__ import annotations
 
 import codecs
+import string
 from typing import Final
 
 from pyarrow import fs
@@ -23,8 +24,9 @@ _WIDE_MARKS: Final = (
     (codecs.BOM_UTF16_LE, "UTF-16"),
     (codecs.BOM_UTF16_BE, "UTF-16"),
 )
-_ASCII_END: Final = 0x7F
-_BLANK: Final = 0x40  # of EBCDIC; @ of ASCII
+_ASCII: Final = bytes(range(0x80))
+# The same bytes in all code pages of EBCDIC. The blank is @ in ASCII, all others are above ASCII.
+_EBCDIC_WORDS: Final = f"{string.ascii_letters}{string.digits} ".encode("cp037")
 
 
 def read_file(address: Address, subject: str = "file") -> bytes:
@@ -70,19 +72,25 @@ def read_source(address: Address, subject: str = "copybook") -> str:
 def _other_encoding(raw: bytes) -> str:
     """Return the encoding of a text that is not based on ASCII (UTF-16, UTF-32 or EBCDIC), otherwise "".
 
-    Examples: "UTF-16LE" and "IBM1047". EBCDIC is a guess from the frequency of its bytes, which
-    Japanese or Cyrillic text without blanks has too. So valid UTF-8 is not taken for EBCDIC.
+    Examples: "UTF-16LE" and "IBM1047". EBCDIC is a guess from the frequency of its bytes.
     """
     for mark, name in _WIDE_MARKS:
         if raw.startswith(mark):
             return name
     if 0 in raw[:2]:
         return "UTF-16BE" if raw[:1] == b"\0" else "UTF-16LE"
-    # In EBCDIC letters and digits are bytes from 0x81 on.
-    is_ebcdic = b" " not in raw and 2 * sum(
-        byte > _ASCII_END or byte == _BLANK for byte in raw
-    ) > len(raw)
-    return "IBM1047" if is_ebcdic and not _is_utf_8(raw) else ""
+    return "IBM1047" if _is_ebcdic(raw) else ""
+
+
+def _is_ebcdic(raw: bytes) -> bool:
+    """Return whether a text consists mostly of letters, digits and blanks of EBCDIC.
+
+    Cyrillic or Japanese text without blanks has many of these bytes too, but also many others above
+    ASCII: in Windows-1251, half of all letters.
+    """
+    words = len(raw) - len(raw.translate(None, _EBCDIC_WORDS))
+    others = len(raw.translate(None, _EBCDIC_WORDS + _ASCII))
+    return b" " not in raw and 2 * words > len(raw) and 4 * others < words and not _is_utf_8(raw)
 
 
 def _is_utf_8(raw: bytes) -> bool:

@@ -403,6 +403,12 @@ class TrailTarget:
         """Context manager: a local folder for trail files, which are staged when the block ends."""
         return self.location.backend.staged_folder(self.staging)
 
+    @property
+    def lacks_definitions(self) -> bool:
+        """True if the trail has files but no ``.def`` file, because that was deleted. Publishing writes it again."""
+        manifest = self.location.manifest()
+        return manifest is not None and bool(manifest.files) and self.location.definitions() is None
+
     def file_start(self) -> bytes:
         """Return the bytes of a trail file before its first operation: its header and metadata."""
         return encode_file_start(self.header, self.options.trail_format, self.definitions)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from trailgate.errors import DecodeError, TrailgateError
+from trailgate.errors import DecodeError, TrailgateError, TruncatedError
 from trailgate.trail.annotation.elements import DamagedSpan, ExplainedToken
 from trailgate.trail.annotation.file_header import explain_header
 from trailgate.trail.annotation.records import explain_record
@@ -28,6 +28,10 @@ WINDOW: Final = 1 << 20  # bytes read at once
 NEAR: Final = 3 * LONGEST
 AROUND: Final = 32  # bytes shown before damage
 SHOWN: Final = 64  # bytes shown of the damage itself
+NO_BEGINNING: Final = "the file begins neither with a file header (46) nor with a record (47)"
+CUT_HEADER: Final = (
+    "the file ends inside its header: it is still being written, or the file was cut"
+)
 
 
 def explain_trail(read: Read, size: int, start: int = 0) -> Iterator[ExplainedToken | DamagedSpan]:
@@ -46,9 +50,8 @@ def explain_trail(read: Read, size: int, start: int = 0) -> Iterator[ExplainedTo
             yield header
             offset = begin
         elif len(first) and first[0] != RECORD:
-            problem = "the file begins neither with a file header (46) nor with a record (47)"
             offset = find_next_record(read, 0, size, order)
-            yield _damage(read, 0, offset, problem)
+            yield _damage(read, 0, offset, CUT_HEADER if _is_cut(read) else NO_BEGINNING)
     else:
         offset = begin if start <= begin else _object_at(read, (begin, start, size), order)
     yield from _records(read, offset, size, order)
@@ -84,6 +87,17 @@ def _header(read: Read) -> ExplainedToken | None:
     head = read(0, LONGEST).tobytes()
     order = detect_header_order(head)
     return None if order is None else explain_header(head, order)
+
+
+def _is_cut(read: Read) -> bool:
+    """Return whether a trail file ends inside its header."""
+    try:
+        decode_header(read(0, LONGEST).tobytes())
+    except TruncatedError:
+        return True
+    except TrailgateError:
+        pass
+    return False
 
 
 def _is_oracle(read: Read) -> bool:
