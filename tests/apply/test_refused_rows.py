@@ -118,6 +118,22 @@ def test_the_discarded_operations_explain_the_table(kind: str, server: str, tmp_
         assert stored(database) == tables[log[0].table].state(), (log, dropped)
 
 
+@pytest.mark.parametrize("kind", TABLES)
+def test_a_truncate_is_applied_if_a_row_after_it_is_refused(
+    kind: str, server: str, tmp_path: Path
+) -> None:
+    database = create(server, kind)
+    log = [Operation("I", key, key, {**FULL, "a": 1}, 0) for key in (1, 2)]
+    log += [Operation("T", 0, 0, {}, 1), Operation("I", 1, 1, {**FULL, "a": BAD}, 1)]
+    log += [Operation("I", 3, 3, {**FULL, "a": 2}, 1)]
+    write_log(tmp_path / "ot", log)
+    discards = tmp_path / "d.jsonl"
+    apply_trail(tmp_path / "ot", database, on_error="discard", discards=str(discards))
+
+    assert list(stored(database)) == [3]
+    assert [json.loads(line)["op_type"] for line in discards.read_text().splitlines()] == ["I"]
+
+
 @pytest.fixture
 def written(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Return a list that gets the number of rows of each write."""

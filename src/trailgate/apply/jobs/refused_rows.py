@@ -117,7 +117,9 @@ def find_refused_operations(
     operations = next(
         (one for one in batch.operations.values() if str(one.table) == refusal.table), None
     )
-    if operations is None or (operations.op_type == TRUNCATE).any():
+    if operations is not None:
+        operations = _after_truncates(operations)
+    if operations is None or not len(operations):
         return {}
     number = number_dependent_rows(operations)
     refused = _refused_numbers(operations, number, refusal)
@@ -165,6 +167,14 @@ def find_refused_operations(
         int(operations.order[part[ends[group] - 1]]): refused[group]
         for group, part in groups.items()
     }
+
+
+def _after_truncates(operations: TargetOperations) -> TargetOperations:
+    """Return the operations after the last TRUNCATE of their table. All rows of the table result from these."""
+    truncates = operations.order[operations.op_type == TRUNCATE]
+    if not len(truncates):
+        return operations
+    return operations.take(np.flatnonzero(operations.order > truncates.max()))
 
 
 def _only_inserts(operations: TargetOperations, number: Longs) -> bool:
