@@ -28,7 +28,7 @@ def drawn() -> str:
     with as_on_one_machine(), pytest.MonkeyPatch.context() as patch:
         unpack(Path())
         printed([*CAPTURE, "--from", "messages", "--to", "dirdat/ot", "--update-befores"])
-        for module in ("output", "rows"):
+        for module in ("output", "batches"):
             patch.setattr(f"trailgate.terminal.{module}.shows_colours", lambda _=None: True)
         shown = printed([*SHOW])
     console = Console(record=True, width=84, file=io.StringIO(), force_terminal=True)
