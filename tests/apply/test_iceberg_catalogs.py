@@ -75,6 +75,8 @@ def test_a_catalog_of_each_kind_gets_each_change_once(
     assert stored_rows(properties) == source.rows
     for _ in range(TRANSACTIONS // 2):
         source.transaction()
+    while len(source.log) == done:  # a transaction may find no row to change
+        source.transaction()
     write_log(tmp_path / "ot", source.log[done:])
     printed = applied(tmp_path, TO)
 
