@@ -146,6 +146,10 @@ def _headers(fields: MessageFields, place: Any) -> pa.MapArray:
 
 def _is_text(fields: MessageFields) -> bool:
     """Return whether all keys and header values of Kafka messages are UTF-8."""
+    # Usual, and known without a look at each message.
+    count = len(fields.keys)
+    if fields.keys.count(None) == count and fields.headers.count(None) == count:
+        return True
     pairs = chain.from_iterable(headers for headers in fields.headers if headers)
     raws = chain(fields.keys, (value for _, value in pairs))
     try:
@@ -323,10 +327,11 @@ class KafkaReceiver:
         _, high = self._consumer.get_watermark_offsets(self._place, cached=True)
         return max(self.next, int(high))
 
-    def open(self, offset: int | None) -> None:
+    def open(self, offset: int | None) -> int:
         """Start reading the Kafka partition at an offset; None is the first retained message.
 
-        Raises BrokerRefusedError if the offset is not retained.
+        Returns the offset after the partition's last message. Raises BrokerRefusedError if the
+        offset is not retained.
         """
         low, high = self.bounds(self._patience)
         self.next, self._passed = low if offset is None else offset, 0
@@ -339,6 +344,7 @@ class KafkaReceiver:
         self._place.offset = self.next
         self._consumer.assign([self._place])
         _LOG.info("receiving from %s, partition %d", self._address, self.partition)
+        return high
 
     def bounds(self, seconds: float = ASK_SECONDS) -> tuple[int, int]:
         """Request the Kafka partition's first offset and end offset. Raises BrokerError."""

@@ -538,8 +538,7 @@ class KafkaFeed:
 
     def open(self, number: int | None) -> None:
         """Start reading the Kafka partition at an offset; see ``MessageFeed``."""
-        self._receiver.open(number)
-        self._high = self._end = self._receiver.bounds()[1]
+        self._high = self._end = self._receiver.open(number)
         self.is_replayed = False
 
     @property
