@@ -17,9 +17,9 @@ import numpy as np
 import pyarrow as pa
 
 from trailgate.arrays import Longs, Mask, Octets, octets
-from trailgate.columnar.kernels import templates as kernels
-from trailgate.columnar.kernels.gather import MAX_INT32
-from trailgate.columnar.kernels.words import SPARE
+from trailgate.columnar import templates_kernels as kernels
+from trailgate.columnar.gather_kernels import MAX_INT32
+from trailgate.columnar.word_kernels import SPARE
 from trailgate.errors import EncodeError, Where
 
 SPECIAL: Final = 5  # special bytes in addition to controls: the kernel compares five at once

@@ -22,11 +22,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Octets, octets
-from trailgate.columnar.kernels import temporal as kernels
-from trailgate.columnar.kernels.words import SPARE
+from trailgate.columnar import temporal_kernels as kernels
 from trailgate.columnar.numbers import parse_integers
 from trailgate.columnar.rows import convert_valid_rows, row_error
 from trailgate.columnar.strings import NO_NULLS, build_binary_column, matrix_to_strings, text_view
+from trailgate.columnar.word_kernels import SPARE
 from trailgate.errors import EncodeError, OptionError, Where
 
 MOST_FRACTION_DIGITS: Final = 12  # Db2's TIMESTAMP(12); digits 10 to 12 must be zero

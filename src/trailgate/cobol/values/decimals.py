@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trailgate.arrays import Longs, Mask, Octets, Words, flat_rows
+from trailgate.arrays import Longs, Mask, Octets, Words
 from trailgate.cobol.copybook.layouts import CopybookField, NumberFormat
 from trailgate.cobol.values.code_pages import page_of_field
 from trailgate.cobol.values.codec import (
@@ -37,7 +37,7 @@ from trailgate.cobol.values.kernels import (
     decode_wide_numbers,
     replace_padding,
 )
-from trailgate.columnar.gather import gather_matrix
+from trailgate.columnar.gather import flat_rows, gather_matrix
 from trailgate.columnar.rows import find_failing_row
 from trailgate.columnar.strings import byte_view
 from trailgate.errors import DefinitionError, EncodeError, Where

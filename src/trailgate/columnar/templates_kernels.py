@@ -13,7 +13,7 @@ import numpy as np
 
 from trailgate.arrays import Longs, Mask, Octets
 from trailgate.columnar.compiling import inner, kernel
-from trailgate.columnar.kernels.words import SPARE, copy_within, escape_marks, first_mark
+from trailgate.columnar.word_kernels import SPARE, copy_within, escape_marks, first_mark
 
 BLOCK: Final = 1024  # rows measured for all pieces before the next ones
 WINDOW: Final = 32  # bytes compared at once

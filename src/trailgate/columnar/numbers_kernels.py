@@ -8,7 +8,7 @@ import numpy as np
 
 from trailgate.arrays import Longs, Octets, Offsets
 from trailgate.columnar.compiling import inner, kernel
-from trailgate.columnar.kernels.words import SPARE, copy_value
+from trailgate.columnar.word_kernels import SPARE, copy_value
 
 OUTSIDE: Final = -1
 ZERO: Final = ord("0")
