@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from trailgate.messages.message_ids import MessageIdRule, MessageIds, message_ids
 from trailgate.messages.messages import MessageBatch
-from trailgate.messages.metadata import MessageIdRule, MessageIds, message_ids
 
 Sent = tuple[str | None, str]  # id and body
 Known = tuple[str, str]
