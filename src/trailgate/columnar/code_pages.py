@@ -647,7 +647,7 @@ def code_page(name: str) -> CodePage:
 
 
 def double_byte_page(page: CodePage) -> DoubleBytePage:
-    """Return the double-byte part of a mixed page, for DBCS fields.
+    """Return the double-byte code page that is part of a mixed one, for DBCS fields.
 
     Raises OptionError if the page has no such part.
     """

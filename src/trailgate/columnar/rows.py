@@ -83,7 +83,7 @@ def convert_valid_rows(convert: Callable[[pa.Array], pa.Array], values: pa.Array
 
 
 def nullify_rows(values: pa.Array, missing: Mask) -> pa.Array:
-    """Set the rows of a column that the mask ``missing`` marks to null. Rows that are null stay null.
+    """Set the rows of any Arrow column that the mask ``missing`` marks to null. Rows that are null stay null.
 
     The result shares the buffers of ``values``, unless ``values`` is a slice.
     """

@@ -137,7 +137,7 @@ class MeasuredRows:
 def measure_templates(
     pieces: Sequence[RowPiece], rows: int, escapes: EscapeTable = AS_IT_IS
 ) -> MeasuredRows:
-    """Measure the rows of text that consist of these template pieces, before they are written.
+    """Compute the length of each row of text that consists of these template pieces, before the rows are written.
 
     Raises EncodeError, with the row in ``where.record`` and the column in ``where.field``, for a
     value that the format cannot contain.

@@ -169,7 +169,7 @@ def write_rows(
 
 @kernel()
 def has_special(data: Octets, size: int, special: Octets, grown: Octets) -> bool:
-    """Return whether any of the first ``size`` bytes has a replacement or is refused. 32 bytes follow them."""
+    """Return whether any of the first ``size`` bytes of a column's values is escaped or refused by a template. 32 bytes follow them."""
     for at in range(0, size, WINDOW):
         marks = special_marks(data, at, size, special)
         while marks:

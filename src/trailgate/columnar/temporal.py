@@ -501,7 +501,7 @@ def format_ordinals(micros: Longs) -> tuple[pa.StringArray, pa.StringArray]:
 
 
 def replace_time_marks(values: pa.StringArray, marks: bytes) -> pa.StringArray:
-    """Replace the characters before hours, minutes and seconds in ISO strings that are long enough to have them."""
+    """Replace the separators before hours, minutes and seconds in a column of ISO times, in those that are long enough to have them."""
     offsets, data = text_view(values)
     changed = data[offsets[0] : offsets[-1]].copy()
     lengths, starts = np.diff(offsets), offsets[:-1] - offsets[0]

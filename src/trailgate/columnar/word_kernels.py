@@ -62,7 +62,7 @@ def store2(data: Any, at: int, word: Any) -> None:
 
 @instruction
 def move32(out: Any, to: int, data: Any, at: int) -> None:
-    """Copy 32 bytes by one load and one store."""
+    """Copy 32 bytes at once, by one load and one store of a vector."""
     for byte in range(32):
         out[to + byte] = data[at + byte]
 
@@ -197,7 +197,7 @@ def copy_value(data: Octets, start: int, size: int, out: Octets, at: int) -> Non
 
 @inner
 def copy_wide(body: Octets, at: int, data: Octets, start: int, size: int) -> None:
-    """Copy ``size`` bytes, 32 at a time, which overwrites up to ``SPARE`` bytes after them in ``body``.
+    """Copy a value of ``size`` bytes by moves of 32 bytes, which overwrites up to ``SPARE`` bytes after them in ``body``.
 
     Both arrays must have ``SPARE`` more bytes. The caller must write the overwritten ones
     afterwards.

@@ -106,7 +106,7 @@ def message_id_header(name: str | None) -> MessageIdHeader:
     return MESSAGE_ID_HEADERS.get(name, MessageIdHeader(name))
 
 
-def message_ids(messages: MessageBatch, name: str | None) -> pa.Array:
+def read_message_ids(messages: MessageBatch, name: str | None) -> pa.Array:
     """Read the id of each message of a batch from the header of `jms.id`, or null if the message does not have it.
 
     `name` is the value of `jms.id`, but not `time`.
@@ -196,7 +196,7 @@ class MessageIds:
 
     def deduplicate(self, messages: MessageBatch) -> DeduplicatedMessages:
         """Find the messages of a batch whose ids are new, and the problems of ids."""
-        ids = message_ids(messages, self._name)
+        ids = read_message_ids(messages, self._name)
         names: list[str | None] = ids.to_pylist()
         sums = checksums(messages.data, messages.starts, messages.ends)
         # The fast path for new, ascending ids: all are kept, without a loop in Python.

@@ -24,7 +24,7 @@ from trailgate.messages.error_columns import ErrorColumns
 from trailgate.messages.message_ids import (
     HEADERS_HINT,
     message_id_header,
-    message_ids,
+    read_message_ids,
 )
 from trailgate.messages.metadata_options import TIME, MetadataOptions
 from trailgate.messages.property_reader import ValueSource
@@ -139,7 +139,7 @@ class MetadataValues:
     def _of_message(self, source: ValueSource) -> pa.Array:
         """Return the header that is the source of a metadata value, or the id, of each message."""
         if source.kind is SourceKind.MESSAGE_ID:
-            return message_ids(self.records.messages, self.options.message_id)
+            return read_message_ids(self.records.messages, self.options.message_id)
         return self.records.messages.header(source.name)
 
     def _header(self, source: ValueSource) -> str:

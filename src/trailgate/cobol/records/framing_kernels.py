@@ -38,7 +38,7 @@ def find_line_records(
     begins: Longs,
     stops: Longs,
 ) -> tuple[int, int]:
-    r"""Find the lines in runs ``data[starts[i]:ends[i]]``, which are in ascending order, by the offsets of possible delimiters.
+    r"""Find the records of a file of lines (line-sequential) from the offsets of possible delimiters.
 
     Fills ``begins`` and ``stops`` with the lines, and ``run`` with the index of each line's run.
     Returns the number of lines, and the offset after the last line. ``candidates`` are the offsets
