@@ -1,7 +1,6 @@
-"""Types of numpy arrays for annotations, lookup tables indexed by a byte, views of bytes, row numbers as slices, and memory for arrays.
+"""Types of numpy arrays for annotations, lookup tables indexed by a byte, and memory for arrays.
 
-``sliding_words(data, "u4")[offsets]`` reads the 32-bit words that begin at these offsets through a view with
-overlapping items, without a copy. ``CHUNK`` is the size of the chunks in which files are processed. Importing
+``CHUNK`` is the size of the chunks in which files are processed. Importing
 this module makes malloc reuse the memory of freed arrays (``keep_freed_memory``).
 """
 
@@ -12,7 +11,6 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from numpy.lib.stride_tricks import as_strided
 
 # The bytes of a buffer, or a matrix of bytes with one row per value.
 Octets: TypeAlias = npt.NDArray[np.uint8]
@@ -52,25 +50,9 @@ def byte_table(values: Mapping[int, int], default: int = 0) -> Octets:
 
 
 def byte_mask(codes: Iterable[int]) -> Mask:
-    """Build a read-only mask with one element for each of the 256 bytes: whether it is one of `codes`."""
+    """Build a read-only lookup table of 256 booleans, indexed by a byte: whether the byte is one of `codes`."""
     mask: Mask = byte_table(dict.fromkeys(codes, 1)).view(bool)
     return mask
-
-
-def flat_rows(matrix: Octets) -> tuple[Octets, int]:
-    """View a byte matrix as a flat array, from its first to its last byte. Return it and the distance between two rows.
-
-    Nothing is copied unless the matrix has gaps between the bytes of a row.
-    """
-    rows, size = matrix.shape
-    if not rows:
-        return np.zeros(0, np.uint8), size
-    # The bytes of a row must be adjacent, and rows must follow each other. Gaps between rows are
-    # allowed: ``step`` includes them.
-    if matrix.strides[1] != 1 or matrix.strides[0] < 1:
-        matrix = np.ascontiguousarray(matrix)
-    step = matrix.strides[0]
-    return as_strided(matrix, ((rows - 1) * step + size,), (1,)), step
 
 
 def octets(data: Any) -> Octets:
@@ -78,24 +60,6 @@ def octets(data: Any) -> Octets:
     if isinstance(data, np.ndarray):
         return data
     return np.frombuffer(data, np.uint8)
-
-
-def sliding_words(data: Octets, kind: str, order: str = BIG_ENDIAN) -> npt.NDArray[Any]:
-    """View an array of bytes as the integer words at all byte offsets, as far as a complete word fits.
-
-    ``kind`` is a numpy type and its width in bytes, such as "u2", "u4" or "i8". For bytes 01 02 03,
-    "u2" returns 0x0102 and 0x0203. Data shorter than one word result in an empty view. ``data``
-    must be contiguous.
-    """
-    dtype = np.dtype(order + kind)
-    count = max(0, len(data) - dtype.itemsize + 1)
-    return np.ndarray((count,), dtype, data if count else b"", strides=(1,))
-
-
-def sliding_windows(data: Octets, width: int) -> npt.NDArray[np.void]:
-    """View an array of bytes as the ``width`` bytes at every offset, each as one opaque element."""
-    count = max(0, len(data) - width + 1)
-    return np.ndarray((count,), f"V{width}", data if count else b"", strides=(1,))
 
 
 def keep_freed_memory() -> None:
@@ -111,11 +75,3 @@ def keep_freed_memory() -> None:
 
 
 keep_freed_memory()
-
-
-def as_slice(rows: Longs) -> Longs | slice:
-    """Convert the row numbers 0, 1, ... n-1 to a slice, so that selecting the rows copies nothing.
-
-    Other row numbers are returned unchanged. The numbers must ascend, without repeating one.
-    """
-    return slice(len(rows)) if len(rows) and rows[-1] == len(rows) - 1 else rows

@@ -51,7 +51,7 @@ def warming(cache: Path) -> subprocess.Popen[str]:
     """Start a process that warms some of the kernels into a cache folder."""
     program = (
         "from trailgate.cli.commands import warm\n"
-        "warm.kernel_modules = lambda: ['trailgate.columnar.kernels.gather']\n"
+        "warm.kernel_modules = lambda: ['trailgate.columnar.gather_kernels']\n"
         "warm.command()"
     )
     return subprocess.Popen(

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from laws import examples
 from oracles.delimited_naive import MalformedError, split
+from trailgate.columnar import delimited_kernels as kernels
 from trailgate.columnar.delimited import (
     PROBLEMS,
     DelimitedDialect,
@@ -18,7 +19,6 @@ from trailgate.columnar.delimited import (
     UnbalancedQuotesError,
     index_fields,
 )
-from trailgate.columnar.kernels import delimited as kernels
 from trailgate.errors import DecodeError
 
 COMMAS = DelimitedDialect(b",", b"\n", b'"')

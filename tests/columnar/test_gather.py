@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from laws import examples
-from trailgate.arrays import octets, sliding_words
-from trailgate.columnar.gather import gather, gather_matrix
+from trailgate.arrays import octets
+from trailgate.columnar.gather import gather, gather_matrix, sliding_words
 from trailgate.columnar.strings import matrix_to_binary
 from trailgate.errors import DecodeError
 

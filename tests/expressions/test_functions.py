@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from expressions.blocks import MISSING, block_of
-from trailgate.columnar.kernels.strings import hash_strings
 from trailgate.columnar.strings import text_view
+from trailgate.columnar.strings_kernels import hash_strings
 from trailgate.errors import OptionError
 from trailgate.expressions.capture_rules import CaptureRules, find_excluded, inherit_excluded
 from trailgate.expressions.environment_items import ITEMS

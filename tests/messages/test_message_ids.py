@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from trailgate.messages.message_ids import MessageIdRule, MessageIds, read_message_ids
 from trailgate.messages.messages import MessageBatch
-from trailgate.messages.metadata import MessageIdRule, MessageIds, message_ids
 
 Sent = tuple[str | None, str]  # id and body
 Known = tuple[str, str]
@@ -160,20 +160,20 @@ def test_a_message_without_the_header_is_bad_where_others_have_it() -> None:
 def test_ids_of_activemq_are_padded_to_one_length(given_id: str, padded: str) -> None:
     sent = batch([(given_id, ""), (None, "")], "JMSMessageID")
 
-    assert message_ids(sent, "activemq").to_pylist() == [padded, None]
-    assert message_ids(sent, "wmq").to_pylist() == [given_id, None]
+    assert read_message_ids(sent, "activemq").to_pylist() == [padded, None]
+    assert read_message_ids(sent, "wmq").to_pylist() == [given_id, None]
 
 
 @given(st.lists(st.one_of(st.none(), st.text(max_size=40)), max_size=5))
 def test_any_header_gives_an_id_or_none(strings: list[str | None]) -> None:
-    ids = message_ids(batch([(text, "") for text in strings], "JMSMessageID"), "activemq")
+    ids = read_message_ids(batch([(text, "") for text in strings], "JMSMessageID"), "activemq")
 
     assert ids.is_null().to_pylist() == [text is None for text in strings]
 
 
 def test_numbers_of_one_producer_ascend_as_text() -> None:
     sent = [(f"ID:h-36049-1763800000000-3:2:-1:1:{number}", "") for number in (9, 10, 100)]
-    ids = message_ids(batch(sent, "JMSMessageID"), "activemq").to_pylist()
+    ids = read_message_ids(batch(sent, "JMSMessageID"), "activemq").to_pylist()
 
     assert ids == sorted(ids)
     assert len({len(one) for one in ids}) == 1

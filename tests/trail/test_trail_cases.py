@@ -13,7 +13,7 @@ import pytest
 
 from trail.batches import batch_of, operations_of
 from trailgate.arrays import octets
-from trailgate.columnar.kernels.words import SPARE
+from trailgate.columnar.word_kernels import SPARE
 from trailgate.model.tables import Column, Definitions, Table
 from trailgate.model.types import TypeFamily
 from trailgate.trail.format.tokens import ByteOrder

@@ -17,7 +17,7 @@ from markupsafe import escape
 from trailgate.browse.index import TrailIndex
 from trailgate.browse.overview import manifest_of
 from trailgate.browse.pages import Query, link_to
-from trailgate.columnar.kernels.numbers import DIGITS
+from trailgate.columnar.numbers_kernels import DIGITS
 from trailgate.errors import DecodeError, OptionError, TrailgateError, mask_logins
 from trailgate.storage.files.json_lines import parse_message_line
 from trailgate.storage.files.opened_file import OpenedFile

@@ -28,6 +28,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask
+from trailgate.capture.captured_operations import CapturedOperations, select_captured
 from trailgate.capture.formats import parser_type_of
 from trailgate.columnar.gather import take_text
 from trailgate.columnar.numbers import append_ten_digits
@@ -36,7 +37,6 @@ from trailgate.errors import OptionError, TrailgateError
 from trailgate.expressions.capture_rules import CaptureRules, TableSelections
 from trailgate.messages.by_id import chain_by_id
 from trailgate.messages.by_indicators import chain_by_indicators
-from trailgate.messages.captured_operations import CapturedOperations, select_captured
 from trailgate.messages.error_columns import ErrorColumns
 from trailgate.messages.images import image_notes, shape_images, with_operation_types
 from trailgate.messages.messages import (

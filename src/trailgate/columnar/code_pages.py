@@ -33,12 +33,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trailgate.arrays import Longs, Mask, Octets, flat_rows
-from trailgate.columnar.gather import gather_matrix
-from trailgate.columnar.kernels.code_pages import NO_CHARACTER, NO_ROOM, ONE_BYTE, translate_rows
-from trailgate.columnar.kernels.words import SPARE
+from trailgate.arrays import Longs, Mask, Octets
+from trailgate.columnar.code_pages_kernels import NO_CHARACTER, NO_ROOM, ONE_BYTE, translate_rows
+from trailgate.columnar.gather import flat_rows, gather_matrix
 from trailgate.columnar.rows import mask_as_null
 from trailgate.columnar.strings import byte_view, matrix_to_binary, strings_from_lengths
+from trailgate.columnar.word_kernels import SPARE
 from trailgate.errors import EncodeError, OptionError, Where, did_you_mean
 
 NONE: Final = "\ufffe"  # marks a byte without a character, as in Python's charmap codecs
@@ -647,7 +647,7 @@ def code_page(name: str) -> CodePage:
 
 
 def double_byte_page(page: CodePage) -> DoubleBytePage:
-    """Return the double-byte part of a mixed page, for DBCS fields.
+    """Return the double-byte code page that is part of a mixed one, for DBCS fields.
 
     Raises OptionError if the page has no such part.
     """

@@ -19,10 +19,10 @@ import numpy as np
 import pyarrow as pa
 
 from trailgate.arrays import Longs, Octets, Offsets, octets
+from trailgate.columnar import delimited_kernels as kernels
+from trailgate.columnar import regular_fields_kernels as regular_fields
 from trailgate.columnar.gather import gather
-from trailgate.columnar.kernels import delimited as kernels
-from trailgate.columnar.kernels import regular_fields
-from trailgate.columnar.kernels.gather import MAX_INT32
+from trailgate.columnar.gather_kernels import MAX_INT32
 from trailgate.errors import DecodeError, Where
 
 SHOWN: Final = 24  # bytes of context in an error

@@ -2,7 +2,9 @@
 
 Values are given by their start and end offsets: from ``b"..AB..C"``, the spans (2, 4) and (6, 7)
 result in the column "AB", "C". A first loop measures all values and checks that they are within the
-buffer; a second one copies them in words of 32 bytes.
+buffer; a second one copies them in words of 32 bytes. Values of one width are read through views with
+overlapping items, without a copy: ``sliding_words(data, "u4")[offsets]`` are the 32-bit words that begin
+at these offsets.
 """
 
 from __future__ import annotations
@@ -13,12 +15,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from numpy.lib.stride_tricks import as_strided
 
-from trailgate.arrays import Longs, Mask, Octets, Offsets, octets, sliding_windows
-from trailgate.columnar.kernels import gather as kernels
-from trailgate.columnar.kernels import rows as row_kernels
-from trailgate.columnar.kernels.words import SPARE
+from trailgate.arrays import BIG_ENDIAN, Longs, Mask, Octets, Offsets, octets
+from trailgate.columnar import gather_kernels as kernels
+from trailgate.columnar import rows_kernels as row_kernels
 from trailgate.columnar.strings import NO_NULLS, build_binary_column, text_view
+from trailgate.columnar.word_kernels import SPARE
 from trailgate.errors import DecodeError, Where
 
 
@@ -128,3 +131,37 @@ def checksums(data: Any, starts: Longs, ends: Longs) -> list[int]:
         zlib.crc32(view[begin:end])
         for begin, end in zip(starts.tolist(), ends.tolist(), strict=True)
     ]
+
+
+def flat_rows(matrix: Octets) -> tuple[Octets, int]:
+    """View a byte matrix as a flat array, from its first to its last byte. Return it and the distance between two rows.
+
+    Nothing is copied unless the matrix has gaps between the bytes of a row.
+    """
+    rows, size = matrix.shape
+    if not rows:
+        return np.zeros(0, np.uint8), size
+    # The bytes of a row must be adjacent, and rows must follow each other. Gaps between rows are
+    # allowed: ``step`` includes them.
+    if matrix.strides[1] != 1 or matrix.strides[0] < 1:
+        matrix = np.ascontiguousarray(matrix)
+    step = matrix.strides[0]
+    return as_strided(matrix, ((rows - 1) * step + size,), (1,)), step
+
+
+def sliding_words(data: Octets, kind: str, order: str = BIG_ENDIAN) -> npt.NDArray[Any]:
+    """View an array of bytes as the integer words at all byte offsets, as far as a complete word fits.
+
+    ``kind`` is a numpy type and its width in bytes, such as "u2", "u4" or "i8". For bytes 01 02 03,
+    "u2" returns 0x0102 and 0x0203. Data shorter than one word result in an empty view. ``data``
+    must be contiguous.
+    """
+    dtype = np.dtype(order + kind)
+    count = max(0, len(data) - dtype.itemsize + 1)
+    return np.ndarray((count,), dtype, data if count else b"", strides=(1,))
+
+
+def sliding_windows(data: Octets, width: int) -> npt.NDArray[np.void]:
+    """View an array of bytes as the ``width`` bytes at every offset, each as one opaque element."""
+    count = max(0, len(data) - width + 1)
+    return np.ndarray((count,), f"V{width}", data if count else b"", strides=(1,))

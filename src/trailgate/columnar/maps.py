@@ -14,11 +14,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask
-from trailgate.columnar.kernels import gather as kernels
-from trailgate.columnar.kernels.words import SPARE
+from trailgate.columnar import gather_kernels as kernels
 from trailgate.columnar.rows import row_error
 from trailgate.columnar.strings import NO_NULLS, text_view
 from trailgate.columnar.strings import build_binary_column as column_of
+from trailgate.columnar.word_kernels import SPARE
 from trailgate.errors import DecodeError, EncodeError, Where
 
 _ALL: Final = np.zeros(0, bool)  # no mask: all are kept

@@ -16,9 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, octets
+from trailgate.columnar import numbers_kernels as kernels
 from trailgate.columnar.gather import measure_error
-from trailgate.columnar.kernels import numbers as kernels
-from trailgate.columnar.kernels.words import SPARE
 from trailgate.columnar.rows import convert_valid_rows, find_failing_row, row_error
 from trailgate.columnar.strings import (
     NO_NULLS,
@@ -28,6 +27,7 @@ from trailgate.columnar.strings import (
     text_view,
     trim_strings,
 )
+from trailgate.columnar.word_kernels import SPARE
 from trailgate.errors import DecodeError
 
 MOST: Final = 2**63 - 1

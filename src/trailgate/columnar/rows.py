@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask
-from trailgate.columnar.kernels import rows as kernels
+from trailgate.columnar import rows_kernels as kernels
 from trailgate.errors import DecodeError, TrailgateError, Where
 
 FEW: Final = 64  # up to this many distinct keys, comparing with each of them is faster than sorting
@@ -83,7 +83,7 @@ def convert_valid_rows(convert: Callable[[pa.Array], pa.Array], values: pa.Array
 
 
 def nullify_rows(values: pa.Array, missing: Mask) -> pa.Array:
-    """Set the rows of a column that the mask ``missing`` marks to null. Rows that are null stay null.
+    """Set the rows of any Arrow column that the mask ``missing`` marks to null. Rows that are null stay null.
 
     The result shares the buffers of ``values``, unless ``values`` is a slice.
     """
@@ -213,3 +213,11 @@ def join_small_batches(
 
 def _join(buffered: list[pa.RecordBatch]) -> pa.RecordBatch:
     return buffered[0] if len(buffered) == 1 else pa.concat_batches(buffered)
+
+
+def as_slice(rows: Longs) -> Longs | slice:
+    """Convert the row numbers 0, 1, ... n-1 to a slice, so that selecting the rows copies nothing.
+
+    Other row numbers are returned unchanged. The numbers must ascend, without repeating one.
+    """
+    return slice(len(rows)) if len(rows) and rows[-1] == len(rows) - 1 else rows

@@ -2,7 +2,7 @@
 
 Value i of a column is data[offsets[i]:offsets[i + 1]]: the values "AB", "" and "C" are the bytes ``ABC``
 with the offsets 0 2 2 3. `text_view` returns both arrays without a copy, and `build_binary_column` makes a
-column of them. Comparing and joining columns are compiled loops (``columnar/kernels/strings.py``).
+column of them. Comparing and joining columns are compiled loops (``columnar/strings_kernels.py``).
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask, Octets, Offsets, octets
-from trailgate.columnar.kernels import strings as kernels
-from trailgate.columnar.kernels.words import SPARE
+from trailgate.columnar import strings_kernels as kernels
+from trailgate.columnar.word_kernels import SPARE
 
 BLANKS: Final = " \t\r\n"
 NO_NULLS = np.zeros(0, np.bool_)

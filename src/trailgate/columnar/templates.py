@@ -17,9 +17,9 @@ import numpy as np
 import pyarrow as pa
 
 from trailgate.arrays import Longs, Mask, Octets, octets
-from trailgate.columnar.kernels import templates as kernels
-from trailgate.columnar.kernels.gather import MAX_INT32
-from trailgate.columnar.kernels.words import SPARE
+from trailgate.columnar import templates_kernels as kernels
+from trailgate.columnar.gather_kernels import MAX_INT32
+from trailgate.columnar.word_kernels import SPARE
 from trailgate.errors import EncodeError, Where
 
 SPECIAL: Final = 5  # special bytes in addition to controls: the kernel compares five at once
@@ -137,7 +137,7 @@ class MeasuredRows:
 def measure_templates(
     pieces: Sequence[RowPiece], rows: int, escapes: EscapeTable = AS_IT_IS
 ) -> MeasuredRows:
-    """Measure the rows of text that consist of these template pieces, before they are written.
+    """Compute the length of each row of text that consists of these template pieces, before the rows are written.
 
     Raises EncodeError, with the row in ``where.record`` and the column in ``where.field``, for a
     value that the format cannot contain.

@@ -22,11 +22,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Octets, octets
-from trailgate.columnar.kernels import temporal as kernels
-from trailgate.columnar.kernels.words import SPARE
+from trailgate.columnar import temporal_kernels as kernels
 from trailgate.columnar.numbers import parse_integers
 from trailgate.columnar.rows import convert_valid_rows, row_error
 from trailgate.columnar.strings import NO_NULLS, build_binary_column, matrix_to_strings, text_view
+from trailgate.columnar.word_kernels import SPARE
 from trailgate.errors import EncodeError, OptionError, Where
 
 MOST_FRACTION_DIGITS: Final = 12  # Db2's TIMESTAMP(12); digits 10 to 12 must be zero
@@ -501,7 +501,7 @@ def format_ordinals(micros: Longs) -> tuple[pa.StringArray, pa.StringArray]:
 
 
 def replace_time_marks(values: pa.StringArray, marks: bytes) -> pa.StringArray:
-    """Replace the characters before hours, minutes and seconds in ISO strings that are long enough to have them."""
+    """Replace the separators before hours, minutes and seconds in a column of ISO times, in those that are long enough to have them."""
     offsets, data = text_view(values)
     changed = data[offsets[0] : offsets[-1]].copy()
     lengths, starts = np.diff(offsets), offsets[:-1] - offsets[0]

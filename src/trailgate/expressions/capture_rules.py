@@ -438,7 +438,7 @@ def _items(statements: Iterable[TableRule]) -> set[tuple[str, str]]:
 def find_excluded(
     rules: CaptureRules, owners: pa.Array | None, names: pa.Array | None
 ) -> Octets | None:
-    """Find the operations of excluded users and transactions: flags for each operation.
+    """Find the operations whose user or transaction the capture rules exclude: flags for each operation.
 
     ``owners`` are the names of the operations' users, and ``names`` the names of their
     transactions. ``EXCLUDED`` has a bit for each of the two, and one bit higher is that of an
@@ -461,7 +461,7 @@ def find_excluded(
 
 
 def inherit_excluded(flags: Octets, first: Octets) -> Mask:
-    """Return a mask of the excluded operations, from the flags of each one and of its transaction's first one."""
+    """Return a mask of the operations that the capture rules exclude, from the flags of each one and of its transaction's first one."""
     # The flag of a missing name, moved by one bit, meets that of the first operation's same name.
     excluded: Mask = (flags & EXCLUDED) | (flags >> 1 & first & EXCLUDED) != 0
     return excluded

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import Octets
-from trailgate.columnar.kernels.numbers import DIGITS
+from trailgate.columnar.numbers_kernels import DIGITS
 from trailgate.errors import OptionError, did_you_mean
 from trailgate.expressions.syntax import (
     Expression,

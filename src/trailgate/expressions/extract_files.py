@@ -122,10 +122,10 @@ def _not_obeyed_in_table(
     draft.refuse(statement, clause.text, reason)
 
 
-def column_names(
+def column_names_option(
     member: str,
 ) -> Callable[[TableRule, StatementClause, ParameterStatement], TableRule]:
-    """Return a function that parses the column names of an option of TABLE or MAP such as KEYCOLS.
+    """Return the parser of an option that lists columns, such as KEYCOLS, in a TABLE or MAP statement of an Extract or Replicat file.
 
     It stores them in the field ``member`` of the TableRule.
     """
@@ -181,9 +181,9 @@ CLAUSES: Final[
     Mapping[str, Callable[[TableRule, StatementClause, ParameterStatement], TableRule]]
 ] = MappingProxyType(
     {
-        "KEYCOLS": column_names("key"),
-        "COLS": column_names("columns"),
-        "COLSEXCEPT": column_names("without"),
+        "KEYCOLS": column_names_option("key"),
+        "COLS": column_names_option("columns"),
+        "COLSEXCEPT": column_names_option("without"),
         "FILTER": read_condition,
         "WHERE": read_condition,
         "TOKENS": _tokens,

@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import Mask
-from trailgate.columnar.kernels.strings import hash_strings
 from trailgate.columnar.strings import text_view
+from trailgate.columnar.strings_kernels import hash_strings
 from trailgate.errors import count_noun
 from trailgate.expressions.comparing import compare_values, text_for_comparison
 from trailgate.expressions.environment_items import check_environment, environment_value

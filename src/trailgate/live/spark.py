@@ -40,7 +40,7 @@ from trailgate.live.jobs.feed import check_journalled, make_receiver
 from trailgate.live.jobs.journal_stream import TransactionBoundaries, operations_of
 from trailgate.live.jobs.source import URL, broker_address
 from trailgate.live.jobs.storing_receiver import StoringReceiver
-from trailgate.messages.metadata import MessageIdRule
+from trailgate.messages.message_ids import MessageIdRule
 from trailgate.model.shapes import Projection
 from trailgate.options import (
     COUNT,

@@ -9,7 +9,7 @@ A message that cannot be read may belong to the transaction before it or to the 
 ids cannot be read either, the message and both transactions form one unit and are rejected
 together.
 
-`captured_operations` then removes the operations that are not captured, and recomputes the
+`capture/captured_operations.py` then removes the operations that are not captured, and recomputes the
 transaction_indicators of the others (decision 0020).
 """
 
@@ -25,7 +25,6 @@ import pyarrow as pa
 from trailgate.arrays import Longs, Mask
 from trailgate.columnar.strings import mask_differing_rows
 from trailgate.errors import TransactionError
-from trailgate.messages.by_indicators import begin_rows, first_values
 from trailgate.messages.message_numbers import (
     NO_NUMBER,
     LastMessage,
@@ -43,7 +42,9 @@ from trailgate.messages.raw_operations import RawOperations, check_lengths, kept
 from trailgate.messages.segments import check_segments, missing_end_error
 from trailgate.messages.units import ChainedTransactions, TransactionState, find_units
 from trailgate.model.transactions import (
+    begin_rows,
     find_begin_rows,
+    first_values,
     mask_ends,
     transaction_indicators,
 )

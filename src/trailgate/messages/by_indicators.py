@@ -23,8 +23,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask, Octets
-from trailgate.columnar.gather import take_text
-from trailgate.columnar.strings import find_different_row
 from trailgate.errors import TransactionError
 from trailgate.messages.problems import Problem, ProblemCollector
 from trailgate.messages.raw_operations import RawOperations, check_lengths, kept_operations
@@ -37,7 +35,8 @@ from trailgate.messages.units import (
 from trailgate.model.kernels import BEGINS, BEGINS_INSIDE, ENDS
 from trailgate.model.transactions import (
     FollowedTransactions,
-    find_begin_rows,
+    begin_rows,
+    first_values,
     follow,
     indicator_marks,
     transaction_indicators,
@@ -77,32 +76,6 @@ def chain_by_indicators(
     if state.id_length != length:
         state = replace(state, id_length=length)
     return _check(raw, followed, letters, marks, bad, state)
-
-
-def begin_rows(opens: Mask) -> Longs | None:
-    """Return for each operation of a batch the row of its transaction's first operation, by its begin indicator.
-
-    The row is -1 if the transaction began in an earlier batch. `opens` marks the operations that
-    begin a transaction. Returns None if all of them do.
-    """
-    return None if opens.all() else find_begin_rows(opens)
-
-
-def first_values(values: pa.Array, begin: Longs | None, before: str | None) -> pa.Array:
-    """Replace each operation's value, such as an id, by that of its transaction's first operation.
-
-    `begin` is the result of `begin_rows`. `before` is the value for the transaction that is open
-    before the first operation.
-    """
-    if begin is None:
-        return values
-    if begin[0] >= 0:
-        # In most batches all values of a transaction are equal: then no copy is needed.
-        alike = not values.null_count and find_different_row(values, begin) < 0
-        return values if alike else take_text(values, begin)
-    # Rows of the transaction that was open before have begin -1: take null, then fill in its value.
-    taken = values.take(pa.array(begin, mask=begin < 0))
-    return taken if before is None else pc.fill_null(taken, before)
 
 
 def _check(

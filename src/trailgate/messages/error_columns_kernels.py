@@ -11,7 +11,7 @@ import numpy as np
 
 from trailgate.arrays import Octets, Offsets
 from trailgate.columnar.compiling import inner, kernel
-from trailgate.columnar.kernels.words import first_mark, marks64
+from trailgate.columnar.word_kernels import first_mark, marks64
 
 # What an error's text shows of a value: the value itself in quotes, its beginning, what
 # `error_columns.py` finds for it, or nothing.

@@ -338,7 +338,7 @@ def batch_of_received(
     source: str,
     headers: HeaderColumns | None = None,
 ) -> tuple[MessageBatch, tuple[Problem, ...]]:
-    """Convert received messages, an Arrow batch from a broker or a journal, to a `MessageBatch`.
+    """Build a `MessageBatch` from the Arrow batch of messages that a broker or a journal delivered.
 
     Also returns the problems of messages without a readable body. `received` has the Arrow schema
     `RECEIVED`. `place` is the source number (one for all messages, or one each) and the offset of

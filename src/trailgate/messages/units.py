@@ -167,7 +167,7 @@ class ChainedTransactions:
 
 
 def open_transaction_error(state: TransactionState) -> TrailgateError | None:
-    """Return the error for a transaction that messages leave open at the end of the input, or None."""
+    """Return the error for a transaction of messages that has begun but not ended at the end of the input, or None."""
     if state.tx_id is None or state.broken:
         return None
     return TransactionError(

@@ -102,7 +102,7 @@ def has_any_column(image: Image) -> bool:
 
 
 def select_images(before: StateColumn, after: StateColumn, deletes: Mask) -> StateColumn:
-    """Combine the before and after image of a column: the values before for deletes, those after for other rows."""
+    """Combine the before and after image of a column of a block: the values before for deletes, those after for other operations."""
     if not deletes.any():
         return after
     if deletes.all():

@@ -10,7 +10,7 @@ from typing import Final
 
 from trailgate.arrays import Longs, Mask, Octets
 from trailgate.columnar.compiling import kernel
-from trailgate.columnar.kernels.numbers import DIGITS, LIMIT, write_ten_digits
+from trailgate.columnar.numbers_kernels import DIGITS, LIMIT, write_ten_digits
 
 # Marks of a row.
 BEGINS: Final = 1  # the row begins a transaction

@@ -63,7 +63,7 @@ def mask_undatable(micros: Longs) -> Mask:
 
 
 def commit_times(micros: Longs) -> pa.TimestampArray:
-    """Return microseconds since 1970 as commit times, without a copy. Times outside the years 1 to 9999 are null."""
+    """Build the column of the operations' commit times from microseconds since 1970, without a copy. Times outside the years 1 to 9999 are null."""
     undated = mask_undatable(micros)
     if undated.any():
         return pa.array(micros, mask=undated).view(COMMIT_TIME)

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from trailgate.arrays import Longs
-from trailgate.columnar.kernels.numbers import DIGITS
+from trailgate.columnar.numbers_kernels import DIGITS
 from trailgate.errors import OptionError
 from trailgate.model.kernels import write_positions
 

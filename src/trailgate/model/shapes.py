@@ -246,7 +246,7 @@ def _missing_names(table: Table, images: Image, rows: int) -> pa.ListArray:
 
 
 def resolve_columns(schema: pa.Schema, columns: Iterable[str] | None) -> tuple[str, ...]:
-    """Return the names of columns in the spelling of the schema, ignoring case; None selects all.
+    """Find the columns of an operations or rows schema that a caller names, ignoring case, and return their names as the schema spells them; None selects all.
 
     Raises OptionError for an unknown column, with the nearest name, and for a column that is named
     twice.

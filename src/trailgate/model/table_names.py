@@ -164,6 +164,6 @@ def _expression(part: str) -> str:
 
 
 def add_catalog(catalog: str, pattern: str) -> str:
-    """Add a catalog, that of SOURCECATALOG, to a table pattern without a catalog."""
+    """Return a pattern of table names with a catalog: its own, or else ``catalog``, which SOURCECATALOG names."""
     has_catalog = len(split_table_name(pattern)) != 2
     return pattern if has_catalog or not catalog else f"{catalog}.{pattern}"

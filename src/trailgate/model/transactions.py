@@ -22,8 +22,12 @@ from enum import IntEnum
 from typing import Final
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask, Octets
+from trailgate.columnar.gather import take_text
+from trailgate.columnar.strings import find_different_row
 from trailgate.model import kernels
 from trailgate.model.changes import BEGIN, END, MIDDLE, WHOLE, ChangeBatch, ChangeBlock
 from trailgate.model.kernels import ABANDONED, APART, BEGINS, BEGUN, CONTINUED, ENDED, ENDS
@@ -146,6 +150,32 @@ def find_begin_rows(begins: Mask) -> Longs:
     # begins 0 1 0 1 0 becomes -1 1 -1 3 -1, and its running maximum is -1 1 1 3 3.
     rows: Longs = np.maximum.accumulate(np.where(begins, np.arange(len(begins)), -1))
     return rows
+
+
+def begin_rows(opens: Mask) -> Longs | None:
+    """Return for each operation of a batch the row of its transaction's first operation, by its begin indicator.
+
+    The row is -1 if the transaction began in an earlier batch. `opens` marks the operations that
+    begin a transaction. Returns None if all of them do.
+    """
+    return None if opens.all() else find_begin_rows(opens)
+
+
+def first_values(values: pa.Array, begin: Longs | None, before: str | None) -> pa.Array:
+    """Replace each operation's value, such as an id, by that of its transaction's first operation.
+
+    `begin` is the result of `begin_rows`. `before` is the value for the transaction that is open
+    before the first operation.
+    """
+    if begin is None:
+        return values
+    if begin[0] >= 0:
+        # In most batches all values of a transaction are equal: then no copy is needed.
+        alike = not values.null_count and find_different_row(values, begin) < 0
+        return values if alike else take_text(values, begin)
+    # Rows of the transaction that was open before have begin -1: take null, then fill in its value.
+    taken = values.take(pa.array(begin, mask=begin < 0))
+    return taken if before is None else pc.fill_null(taken, before)
 
 
 def count_rows_to_last_end(indicators: Octets) -> int:

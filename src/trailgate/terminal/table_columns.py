@@ -18,8 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask, Octets, octets
-from trailgate.columnar.kernels.numbers import DIGITS
 from trailgate.columnar.maps import map_entries
+from trailgate.columnar.numbers_kernels import DIGITS
 from trailgate.terminal.kernels import flow_strings, measure_ascii
 from trailgate.terminal.output import GAP, NULL
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from trailgate.arrays import Longs, Mask, Octets
 from trailgate.columnar.compiling import inner, kernel
-from trailgate.columnar.kernels.strings import spans_equal
+from trailgate.columnar.strings_kernels import spans_equal
 from trailgate.trail.format.record_header import BEFORE_IMAGE, BY_TABLE, NAME_AT, SHORTEST
 from trailgate.trail.format.record_types import IO_UPDATE
 from trailgate.trail.format.tokens import FRAME, LOGCSN, TRANID

@@ -20,7 +20,7 @@ from trailgate.columnar.compiling import CheckedKernel, available_loops
 from trailgate.columnar.compiling.available_loops import Loops, forced_loops
 from trailgate.columnar.compiling.contracts import ArrayContract
 from trailgate.columnar.compiling.inner_functions import fingerprint
-from trailgate.columnar.kernels.gather import measure_values
+from trailgate.columnar.gather_kernels import measure_values
 
 SOURCE = Path(__file__).parents[3] / "src"
 BUILT: Any = available_loops.extension()
@@ -235,7 +235,7 @@ PROGRAM = (
     "from trailgate.columnar.compiling import available_loops, checked_kernel\n"
     "available_loops.find_spec = lambda name: None\n"  # as if numba were not installed
     "available_loops.extension = lambda: None\n"
-    "from trailgate.columnar.kernels.strings import longest_value\n"
+    "from trailgate.columnar.strings_kernels import longest_value\n"
     "rows = longest_value.contract.values()\n"
     "many = [numpy.zeros(1 << 16, row.dtype) if hasattr(row, 'dtype') else row.kind(0) for row in rows]\n"
     "for _ in range(3): longest_value(*many)\n"

@@ -15,7 +15,7 @@ from received_messages import ListReceiver, received
 from trailgate.errors import TrailgateError
 from trailgate.live.files.journal_writer import Journal, JournalOptions
 from trailgate.live.jobs.storing_receiver import StoringReceiver
-from trailgate.messages.metadata import MessageIdRule
+from trailgate.messages.message_ids import MessageIdRule
 
 SMALL = JournalOptions(segment_bytes=1)
 Sent = tuple[int, str]  # id, body

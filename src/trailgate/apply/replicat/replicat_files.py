@@ -43,7 +43,7 @@ from trailgate.expressions.extract_files import (
     OF_EXTRACT,
     OF_LINES,
     OPERATIONS,
-    column_names,
+    column_names_option,
     read_condition,
 )
 from trailgate.expressions.parser import parse_value
@@ -657,7 +657,7 @@ _CLAUSES: Final[
 ] = MappingProxyType(
     {
         "COLMAP": _colmap,
-        "KEYCOLS": _of_rule(column_names("key")),
+        "KEYCOLS": _of_rule(column_names_option("key")),
         "FILTER": _of_rule(read_condition),
         "WHERE": _of_rule(read_condition),
         "INSERTALLRECORDS": _mapped_mode(APPEND),

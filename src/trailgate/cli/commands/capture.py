@@ -184,7 +184,7 @@ def _receive(loaded: LoadedCapture, arguments: CaptureArguments, address: Broker
     from trailgate.live.files.journal_writer import JournalOptions
     from trailgate.live.jobs.metrics import read_reports
     from trailgate.live.jobs.run import ReceiveOptions, open_live
-    from trailgate.messages.metadata import REMEMBERED
+    from trailgate.messages.message_ids import REMEMBERED
     from trailgate.storage.live.live_trail import AppendOptions
     from trailgate.storage.writing.trail_location import writable_prefix
 

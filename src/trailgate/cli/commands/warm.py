@@ -64,8 +64,7 @@ def kernels() -> Iterator[CheckedKernel]:
 def kernel_modules() -> list[str]:
     """Return the names of Trailgate's modules that contain kernels to compile.
 
-    They are named ``kernels`` or end with ``_kernels``, or are in ``columnar.kernels`` or
-    ``formats.xml.kernels``.
+    They are named ``kernels`` or end with ``_kernels``, or are in ``formats.xml.kernels``.
     """
     every = pkgutil.walk_packages(trailgate.__path__, "trailgate.")
     return [

@@ -292,7 +292,7 @@ def counter_key(occurs: Occurs) -> CounterKey:
 
 
 def counter_keys(layout: CopybookLayout) -> frozenset[CounterKey]:
-    """Return the keys of the counters that a copybook layout's OCCURS DEPENDING ON name."""
+    """Return the keys of all counters that the OCCURS DEPENDING ON clauses of a copybook layout name."""
     occurs = (field.occurs for field in layout.root.walk())
     return frozenset(counter_key(one) for one in occurs if one is not None and one.counter)
 
@@ -300,7 +300,7 @@ def counter_keys(layout: CopybookLayout) -> frozenset[CounterKey]:
 def find_counter_key(
     keys: frozenset[CounterKey], field: CopybookField, groups: tuple[CopybookField, ...]
 ) -> CounterKey | None:
-    """Return the key of a field that is the counter of an OCCURS in its layout, or None if it is not one.
+    """Return the key of a copybook field if OCCURS DEPENDING ON names it as a counter, or else None.
 
     ``groups`` are the groups that contain the field, outermost first. The key contains the groups
     only if several counters have the same name.

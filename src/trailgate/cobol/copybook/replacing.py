@@ -125,7 +125,7 @@ def _glue_first(tokens: list[CopybookToken]) -> list[CopybookToken]:
 
 
 def no_member_hint(_: str) -> str:
-    """Return no hint on a copybook member that COPY names and that does not exist: the default of ``missing``."""
+    """Return an empty hint for the error that a member that COPY names does not exist: the default of ``missing``."""
     return ""
 
 

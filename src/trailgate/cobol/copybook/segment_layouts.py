@@ -59,7 +59,7 @@ def find_layout_or_segment(layouts: Sequence[CopybookLayout], name: str | None) 
 def layout_or_segment_to_write(
     layouts: Sequence[CopybookLayout], name: str | None
 ) -> CopybookLayout:
-    """Return the layout with which to write a record, or a segment without the rest of its record.
+    """Return the copybook layout named ``name``, to write records with it; for a segment, a layout without the rest of its record.
 
     If the segment is the last item of its record, the layout ends after the segment's last item,
     even if other definitions of the same bytes are longer.

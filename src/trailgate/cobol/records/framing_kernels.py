@@ -38,9 +38,10 @@ def find_line_records(
     begins: Longs,
     stops: Longs,
 ) -> tuple[int, int]:
-    r"""Find the lines in runs ``data[starts[i]:ends[i]]``, which are in ascending order, by the offsets of possible delimiters.
+    r"""Find the records of a file of lines (line-sequential) from the offsets of possible delimiters.
 
-    Fills ``begins`` and ``stops`` with the lines, and ``run`` with the index of each line's run.
+    The runs ``data[starts[i]:ends[i]]`` are in ascending order. Fills ``begins`` and ``stops`` with
+    the lines, and ``run`` with the index of each line's run.
     Returns the number of lines, and the offset after the last line. ``candidates`` are the offsets
     of the delimiter's first byte. With ``finish``, a run's last line may lack its delimiter.
 

@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from trailgate.arrays import Longs, Mask, Octets, octets, sliding_windows
+from trailgate.arrays import Longs, Mask, Octets, octets
 from trailgate.cobol.copybook.placed_items import PlacedItem
 from trailgate.cobol.records.record_bytes_kernels import copy_columns, copy_present
+from trailgate.columnar.gather import sliding_windows
 
 Items = npt.NDArray[Any]
 

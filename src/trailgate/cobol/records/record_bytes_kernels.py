@@ -12,7 +12,7 @@ import numpy as np
 
 from trailgate.arrays import Longs, Mask, Octets
 from trailgate.columnar.compiling import kernel
-from trailgate.columnar.kernels.words import load8, store2, store4, store8
+from trailgate.columnar.word_kernels import load8, store2, store4, store8
 
 _WORD: Final = 8  # bytes
 _BYTE: Final = np.uint64(0xFF)

@@ -32,7 +32,7 @@ from trailgate.cobol.values.codec import (
 from trailgate.cobol.values.decimals import (
     DECIMAL_DIGITS,
     NumberForm,
-    column_of,
+    build_decimal_column,
     number_form,
     number_of,
     unscale_decimals,
@@ -77,7 +77,7 @@ def _bounds(field: CopybookField, options: ValueOptions) -> tuple[int, int]:
 
 
 def binary_form(field: CopybookField, options: ValueOptions) -> NumberForm:
-    """Choose the column type of a COBOL binary number, with enough digits for its bytes or for its picture.
+    """Choose the Arrow type of the values of a COBOL binary field, with enough digits for its bytes or for its picture.
 
     Integers with up to 18 digits in the picture become int64, unless the options ask for decimals or
     the field is an unsigned COMP-5, COMP-N or COMP-X of eight bytes, whose values can exceed int64.
@@ -136,7 +136,7 @@ def _pairs_decoder(
         if form.zeros:
             pairs[wrong] = 0
             scale_pairs(pairs.reshape(-1), form.zeros)
-        return DecodedColumn(column_of(form, pairs.reshape(-1), len(pairs), bad), bad)
+        return DecodedColumn(build_decimal_column(form, pairs.reshape(-1), len(pairs), bad), bad)
 
     return decode
 
@@ -191,11 +191,11 @@ def _column(form: NumberForm, words: Longs, bad: Mask | None) -> pa.Array:
     """Build a column of binary numbers from 64-bit words: int64 if signed, otherwise uint64."""
     rows, signed = len(words), words.dtype == np.int64
     if pa.types.is_int64(form.type) and not form.zeros:
-        return column_of(form, words, rows, bad)
+        return build_decimal_column(form, words, rows, bad)
     # One word per row for int64, two for decimal128.
     numbers = np.empty(rows if pa.types.is_int64(form.type) else 2 * rows, np.uint64)
     scale_words(words.view(np.uint64), signed, form.zeros, numbers)
-    return column_of(form, numbers, rows, bad)
+    return build_decimal_column(form, numbers, rows, bad)
 
 
 def encode_binary(field: CopybookField, options: ValueOptions) -> Encoder:

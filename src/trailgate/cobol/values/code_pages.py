@@ -50,7 +50,7 @@ def text_page(field: CopybookField, options: ValueOptions) -> CodePage:
 
 
 def page_for_errors(field: CopybookField, options: ValueOptions) -> CodePage:
-    """Return the code page in which error messages show the bytes of a COBOL field of any USAGE."""
+    """Return the code page of the bytes of a COBOL field, whatever its USAGE, to show them in error messages."""
     if field.usage in (Usage.NATIONAL_DIGITS, Usage.NATIONAL_EDITED, Usage.NATIONAL_FLOAT):
         return NATIONAL_LITTLE if options.national is Endian.LITTLE else NATIONAL
     strings = (Usage.TEXT, Usage.DBCS, *_UNICODE)

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trailgate.arrays import Longs, Mask, Octets, Words, flat_rows
+from trailgate.arrays import Longs, Mask, Octets, Words
 from trailgate.cobol.copybook.layouts import CopybookField, NumberFormat
 from trailgate.cobol.values.code_pages import page_of_field
 from trailgate.cobol.values.codec import (
@@ -37,7 +37,7 @@ from trailgate.cobol.values.kernels import (
     decode_wide_numbers,
     replace_padding,
 )
-from trailgate.columnar.gather import gather_matrix
+from trailgate.columnar.gather import flat_rows, gather_matrix
 from trailgate.columnar.rows import find_failing_row
 from trailgate.columnar.strings import byte_view
 from trailgate.errors import DefinitionError, EncodeError, Where
@@ -80,7 +80,7 @@ def number_of(field: CopybookField) -> NumberFormat:
 def number_form(
     field: CopybookField, options: ValueOptions, digits: int | None = None
 ) -> NumberForm:
-    """Choose the column type of a decimal field, for the digits of its picture or for ``digits`` digits."""
+    """Choose the Arrow type of the values of a COBOL decimal field, for the digits of its picture or for ``digits`` digits."""
     number = number_of(field)
     # Example: 999PPP has 3 digits and 3 zeros, so its precision is 6. VPPP999 has 3 digits and the
     # scale 6: again the precision is 6.
@@ -130,10 +130,10 @@ def decode_decimal_digits(
     rows = len(matrix)
     numbers, bad = _numbers(form, digit_bytes, matrix)
     if bad is None:
-        return DecodedColumn(column_of(form, numbers, rows))
+        return DecodedColumn(build_decimal_column(form, numbers, rows))
     padded = _read_padded(form, digit_bytes, matrix, numbers, bad)
     still, nulls, notes = _without_blanks(form, matrix if written is None else written, bad)
-    return DecodedColumn(column_of(form, numbers, rows, nulls), still, (*padded, *notes))
+    return DecodedColumn(build_decimal_column(form, numbers, rows, nulls), still, (*padded, *notes))
 
 
 def _numbers(
@@ -229,10 +229,10 @@ def _without_blanks(
     return (still_bad if still_bad.any() else None), nulls, notes
 
 
-def column_of(
+def build_decimal_column(
     form: NumberForm, words: Longs | Words, rows: int, nulls: Mask | None = None
 ) -> pa.Array:
-    """Build a column of decimals from 64-bit words, one (int64) or two (decimal128) per row."""
+    """Build the decoded column of a COBOL decimal or binary field from 64-bit words, one (int64) or two (decimal128) per row."""
     bitmap = None
     if nulls is not None and nulls.any():
         # Arrow's validity bitmap has a 1 for each row that is not NULL.
@@ -250,7 +250,7 @@ class DigitRows:
 
 
 def digits_of(values: pa.Array, number: NumberFormat, form: NumberForm) -> DigitRows:
-    """Convert numbers to rows of digits, in the format of the picture.
+    """Convert a column of numbers to the digits that a zoned, packed or edited field is encoded from.
 
     Raises EncodeError if a number does not fit, and for NULL unless blanks are read as NULL.
     """

@@ -14,7 +14,7 @@ import numpy as np
 
 from trailgate.arrays import Longs, Mask, Octets, Words
 from trailgate.columnar.compiling import inner, kernel
-from trailgate.columnar.kernels.words import load8
+from trailgate.columnar.word_kernels import load8
 
 MINUS: Final = 128
 WRONG: Final = 256
@@ -313,7 +313,7 @@ def _sign_byte(signs: Longs, sign_code: int) -> int:
 
 @kernel(writes=("numbers",))
 def scale_words(words: Words, signed: bool, zeros: int, numbers: Words) -> int:
-    """Multiply 64-bit words by ``10 ** zeros``: with zeros 2, -5 becomes -500. Returns the number of rows.
+    """Append the zeros of a picture such as S9PP to decoded numbers of 64 bits: -5 becomes -500. Returns the number of rows.
 
     ``numbers`` gets one word per row (int64), or two words if it is twice as long (128 bits, low word
     first).
@@ -336,7 +336,7 @@ def scale_words(words: Words, signed: bool, zeros: int, numbers: Words) -> int:
 
 @kernel(writes=("numbers",))
 def scale_pairs(numbers: Words, zeros: int) -> int:
-    """Multiply 128-bit numbers (low word first) in place by ``10 ** zeros``: with zeros 2, -5 becomes -500.
+    """Append the zeros of a picture such as S9PP to decoded numbers of 128 bits (low word first), in place: -5 becomes -500.
 
     Returns the number of rows.
     """

@@ -1,6 +1,6 @@
 """Instructions that numba cannot express, such as comparing 64 bytes at once, emitted as LLVM code.
 
-Module ``kernels.words`` defines the same functions in Python.
+``word_kernels.py`` and kernels of the formats define the same functions in Python, as ``instruction``.
 """
 
 from __future__ import annotations

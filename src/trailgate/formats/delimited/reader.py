@@ -24,6 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask, Octets, octets
+from trailgate.columnar import delimited_kernels as kernels
 from trailgate.columnar.delimited import (
     PROBLEMS,
     DelimitedDialect,
@@ -33,11 +34,10 @@ from trailgate.columnar.delimited import (
     index_fields,
 )
 from trailgate.columnar.gather import check_gathered_text, gather
-from trailgate.columnar.kernels import delimited as kernels
-from trailgate.columnar.kernels.words import SPARE
 from trailgate.columnar.rows import encode_distinct
 from trailgate.columnar.strings import NO_NULLS, build_binary_column
 from trailgate.columnar.temporal import DateFormat
+from trailgate.columnar.word_kernels import SPARE
 from trailgate.errors import DecodeError, TrailgateError, Where, count_noun
 from trailgate.formats.delimited.options import DelimitedOptions
 from trailgate.messages.bad_values import errors_by_row

@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 
 from trailgate.arrays import byte_table, octets
-from trailgate.columnar.kernels.words import SPARE
 from trailgate.columnar.rows import convert_valid_rows, row_error
 from trailgate.columnar.strings import NO_NULLS, build_binary_column, text_view
+from trailgate.columnar.word_kernels import SPARE
 from trailgate.formats.json import base64_kernels as kernels
 
 _ALPHABET: Final = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"

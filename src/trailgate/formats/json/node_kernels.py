@@ -8,8 +8,8 @@ import numpy as np
 
 from trailgate.arrays import Longs, Mask, Octets, Offsets
 from trailgate.columnar.compiling import kernel
-from trailgate.columnar.kernels.gather import MAX_INT32, TOO_MANY
-from trailgate.columnar.kernels.strings import spans_equal
+from trailgate.columnar.gather_kernels import MAX_INT32, TOO_MANY
+from trailgate.columnar.strings_kernels import spans_equal
 from trailgate.formats.json.scanner_kernels import ARRAY, NULL, OBJECT, TRUE, NodeArrays, number_end
 
 NO_NODE: Final = -1

@@ -28,7 +28,7 @@ import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Octets, Offsets, octets
 from trailgate.columnar.gather import gather, gather_measured, measure_error
-from trailgate.columnar.kernels.gather import MAX_INT32, TOO_MANY
+from trailgate.columnar.gather_kernels import MAX_INT32, TOO_MANY
 from trailgate.columnar.strings import build_binary_column
 from trailgate.errors import CARET_SHOWN, DecodeError, Where, caret_below
 from trailgate.formats.json import node_kernels as kernels

@@ -13,14 +13,14 @@ make it fast:
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from trailgate.arrays import Longs, Octets, Offsets
-from trailgate.columnar.compiling import inner, kernel
-from trailgate.columnar.kernels.strings import spans_equal
-from trailgate.columnar.kernels.words import EVERY, first_mark, load8, string_marks
+from trailgate.columnar.compiling import inner, instruction, kernel
+from trailgate.columnar.strings_kernels import spans_equal
+from trailgate.columnar.word_kernels import EVERY, first_mark, load8
 
 SPARE: Final = (
     64  # zero bytes after the messages, because they are read in blocks of 32 and 8 bytes
@@ -729,3 +729,19 @@ def literal_type(text: Octets, at: int, end: int) -> int:
         ):
             return FALSE
     return 0
+
+
+@instruction
+def string_marks(data: Any, at: int) -> Any:
+    """Compare 32 bytes of a JSON string at once, and return two bits for each.
+
+    The lower 32 bits mark the quote, the upper 32 bits the backslash and controls.
+    """
+    marks = np.uint64(0)
+    for index in range(32):
+        byte = data[at + index]
+        if byte == 0x22:
+            marks |= np.uint64(1) << np.uint64(index)
+        if byte == 0x5C or byte < 0x20:
+            marks |= np.uint64(1) << np.uint64(32 + index)
+    return marks

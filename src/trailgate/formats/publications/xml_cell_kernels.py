@@ -8,7 +8,7 @@ import numpy as np
 
 from trailgate.arrays import Longs, Mask, Octets, Offsets
 from trailgate.columnar.compiling import inner, kernel
-from trailgate.columnar.kernels.words import first_mark, marks64
+from trailgate.columnar.word_kernels import first_mark, marks64
 from trailgate.formats.xml.kernels.cells import MISSING, NULL
 from trailgate.formats.xml.kernels.characters import after_blanks, is_blank
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from trailgate.arrays import Longs, Mask, Octets, Offsets
 from trailgate.columnar.gather import measure_error
-from trailgate.columnar.kernels.words import SPARE
+from trailgate.columnar.word_kernels import SPARE
 from trailgate.errors import DecodeError, did_you_mean
 from trailgate.formats.xml.kernels import cells as kernels
 from trailgate.formats.xml.kernels.tables import ABSENT_CELL

@@ -52,7 +52,7 @@ from trailgate.jobs.capture.summary import (
     error_values,
     most_frequent_reasons,
 )
-from trailgate.messages.metadata import REMEMBERED, MessageIdRule
+from trailgate.messages.message_ids import REMEMBERED, MessageIdRule
 from trailgate.messages.skipped import add_skipped, skipped_notes
 from trailgate.model.operation_counts import sum_counts
 from trailgate.options import check_arguments

@@ -16,7 +16,7 @@ from trailgate.jobs.capture.sequence_ids import SequenceIdRule
 from trailgate.jobs.capture.summary import (
     CaptureSummary,
 )
-from trailgate.messages.metadata import REMEMBERED, MessageIdRule
+from trailgate.messages.message_ids import REMEMBERED, MessageIdRule
 from trailgate.storage.files.addresses import absolute
 from trailgate.storage.reading.message_files import (
     MESSAGE_SPLIT_BYTES,

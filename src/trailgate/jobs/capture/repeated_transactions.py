@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask
-from trailgate.columnar.kernels.strings import hash_strings
 from trailgate.columnar.strings import text_view
+from trailgate.columnar.strings_kernels import hash_strings
 from trailgate.errors import TransactionError, Where
 from trailgate.model.changes import ChangeBatch, ChangeBlock, StateColumn
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from trailgate.arrays import octets
 from trailgate.columnar.delimited import DelimitedDialect, DelimitedFields, index_fields
-from trailgate.columnar.kernels.delimited import QUOTED
+from trailgate.columnar.delimited_kernels import QUOTED
 from trailgate.errors import DecodeError, count_noun
 from trailgate.formats.delimited.options import DelimitedOptions
 from trailgate.formats.delimited.reader import ColumnPairing

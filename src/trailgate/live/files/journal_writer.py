@@ -36,7 +36,7 @@ from trailgate.live.files.journal_segments import (
     read_frames,
     segment_frames,
 )
-from trailgate.messages.metadata import REMEMBERED
+from trailgate.messages.message_ids import REMEMBERED
 from trailgate.storage.files.durable import convert_write_errors, replace_whole_file, sync_folder
 from trailgate.storage.files.locks import lock
 

@@ -32,7 +32,7 @@ from trailgate.live.jobs.feed import (
     make_feed,
 )
 from trailgate.live.jobs.units import HELD_BYTES, UnitResult, UnitSorter, skipped_totals
-from trailgate.messages.metadata import JMS_MESSAGE_ID, MessageIdRule, message_id_header
+from trailgate.messages.message_ids import JMS_MESSAGE_ID, MessageIdRule, message_id_header
 from trailgate.messages.skipped import (
     SkippedTotals,
     add_skipped,

@@ -184,7 +184,7 @@ def _chunk_bytes(length: int) -> int:
 def read_undecoded_records(
     split: RecordSplit, options: CopybookOptions, tally: PolicyCounts
 ) -> Iterator[RecordBytes]:
-    """Read the records of one split as ``RecordBytes``, a chunk at a time, before they are decoded.
+    """Read the records of one split for a job, as ``RecordBytes`` of a chunk at a time, without decoding their fields.
 
     ``tally`` counts records that were skipped because of their length.
     """

@@ -15,7 +15,7 @@ from typing import Final, Unpack
 
 import numpy as np
 
-from trailgate.arrays import Longs, sliding_windows
+from trailgate.arrays import Longs
 from trailgate.cobol.copybook.placed_items import UNPLACED
 from trailgate.cobol.records.field_faults import FaultyRecords, FieldFault
 from trailgate.cobol.records.framing import FrameKind
@@ -23,6 +23,7 @@ from trailgate.cobol.records.policy_counts import PolicyTally
 from trailgate.cobol.records.record_bytes import RecordBytes
 from trailgate.cobol.records.record_options import BadFieldPolicy
 from trailgate.cobol.values.codec import FaultReason
+from trailgate.columnar.gather import sliding_windows
 from trailgate.errors import TrailgateError, mask_logins
 from trailgate.mainframe.files.record_files import (
     WHOLE_FILE,

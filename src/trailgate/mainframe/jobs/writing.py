@@ -248,7 +248,7 @@ def write_batches(
 
 @contextmanager
 def create_record_file(path: Address) -> Iterator[IO[bytes]]:
-    """Context manager that opens a new record file for writing, under a temporary name.
+    """Context manager that opens a new file of mainframe records for writing, under a temporary name.
 
     If the block ends without an error, the file gets its final name; otherwise it is deleted.
     Raises StorageError if the file exists, and OptionError if the path is not suitable.

@@ -20,8 +20,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import Mask
-from trailgate.columnar.kernels.words import SPARE
 from trailgate.columnar.templates import JSON_ESCAPES, PieceForm, RowPiece, measure_templates
+from trailgate.columnar.word_kernels import SPARE
 from trailgate.errors import StorageError, Where
 from trailgate.storage.files.durable import convert_write_errors
 from trailgate.storage.files.json_lines import body_member, encode_json, encode_json_line

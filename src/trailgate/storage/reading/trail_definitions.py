@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Octets
-from trailgate.columnar.kernels.numbers import DIGITS
+from trailgate.columnar.numbers_kernels import DIGITS
 from trailgate.errors import DefinitionError, OptionError, Where
 from trailgate.model.positions import parse_position
 from trailgate.model.table_names import normalize_table_name

@@ -20,7 +20,8 @@ from typing import Any, Final, Literal, NamedTuple
 
 import numpy.typing as npt
 
-from trailgate.arrays import BIG_ENDIAN, LITTLE_ENDIAN, Octets, sliding_words
+from trailgate.arrays import BIG_ENDIAN, LITTLE_ENDIAN, Octets
+from trailgate.columnar.gather import sliding_words
 from trailgate.errors import DecodeError, EncodeError, Where
 from trailgate.options import NamedValues
 

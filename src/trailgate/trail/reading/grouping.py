@@ -17,7 +17,8 @@ from typing import Final
 
 import numpy as np
 
-from trailgate.arrays import Longs, Mask, as_slice
+from trailgate.arrays import Longs, Mask
+from trailgate.columnar.rows import as_slice
 from trailgate.model.kernels import BEGINS
 from trailgate.trail.format.record_types import IO_COMMENT, IO_UPDATE, ROLE_OF, RecordRole
 from trailgate.trail.records.framing import Spans, TrailBytes

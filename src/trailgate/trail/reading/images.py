@@ -23,7 +23,8 @@ from typing import Final, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from trailgate.arrays import Longs, Octets, sliding_words
+from trailgate.arrays import Longs, Octets
+from trailgate.columnar.gather import sliding_words
 from trailgate.model.changes import ABSENT, Image, StateColumn
 from trailgate.model.table_names import TablePatterns
 from trailgate.model.tables import Column, Table

@@ -14,7 +14,8 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from trailgate.arrays import Longs, Octets, as_slice
+from trailgate.arrays import Longs, Octets
+from trailgate.columnar.rows import as_slice
 from trailgate.errors import DecodeError
 from trailgate.model.changes import ChangeBlock, Image
 from trailgate.model.positions import format_positions

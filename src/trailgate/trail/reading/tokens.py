@@ -19,9 +19,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trailgate.arrays import Longs, Mask, as_slice
+from trailgate.arrays import Longs, Mask
 from trailgate.columnar.gather import gather
 from trailgate.columnar.hex_digits import LOWER, to_hex
+from trailgate.columnar.rows import as_slice
 from trailgate.errors import DecodeError
 from trailgate.trail.format.tokens import (
     FRAME,

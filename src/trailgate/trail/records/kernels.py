@@ -14,8 +14,8 @@ import numpy as np
 
 from trailgate.arrays import Longs, Mask, Octets
 from trailgate.columnar.compiling import inner, kernel
-from trailgate.columnar.kernels.strings import spans_equal
-from trailgate.columnar.kernels.words import load8
+from trailgate.columnar.strings_kernels import spans_equal
+from trailgate.columnar.word_kernels import load8
 from trailgate.trail.format.record_header import (
     AFTER_IMAGE,
     BEFORE_IMAGE,

@@ -15,8 +15,8 @@ from typing import Final
 import numpy as np
 
 from trailgate.arrays import Longs, Octets, Words, octets
-from trailgate.columnar.kernels.words import SPARE
 from trailgate.columnar.strings import StringBytes
+from trailgate.columnar.word_kernels import SPARE
 from trailgate.errors import EncodeError
 from trailgate.trail.format.tokens import ByteOrder
 from trailgate.trail.values.codec import (

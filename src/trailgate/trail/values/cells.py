@@ -23,7 +23,7 @@ from trailgate.columnar.gather import (
     gather_measured,
     measure_error,
 )
-from trailgate.columnar.kernels.gather import MAX_INT32
+from trailgate.columnar.gather_kernels import MAX_INT32
 from trailgate.columnar.strings import NO_NULLS
 from trailgate.errors import DecodeError
 from trailgate.model.tables import Table

@@ -16,8 +16,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trailgate.arrays import Mask, byte_mask, sliding_words
-from trailgate.columnar.gather import gather
+from trailgate.arrays import Mask, byte_mask
+from trailgate.columnar.gather import gather, sliding_words
 from trailgate.model.tables import Column, Table
 from trailgate.model.types import NUMBERED
 from trailgate.trail.records.framing import Spans, TrailBytes

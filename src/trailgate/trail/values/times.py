@@ -14,11 +14,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trailgate.arrays import Mask, sliding_words
-from trailgate.columnar.gather import gather, measure_error
-from trailgate.columnar.kernels.gather import MAX_INT32, TOO_MANY
-from trailgate.columnar.kernels.words import SPARE
+from trailgate.arrays import Mask
+from trailgate.columnar.gather import gather, measure_error, sliding_words
+from trailgate.columnar.gather_kernels import MAX_INT32, TOO_MANY
 from trailgate.columnar.strings import NO_NULLS, build_binary_column
+from trailgate.columnar.word_kernels import SPARE
 from trailgate.errors import DecodeError
 from trailgate.model.tables import Column
 from trailgate.trail.values import value_kernels

@@ -13,8 +13,8 @@ import numpy as np
 
 from trailgate.arrays import Longs, Mask, Octets, Offsets
 from trailgate.columnar.compiling import inner, kernel
-from trailgate.columnar.kernels.gather import MAX_INT32, TOO_MANY
-from trailgate.columnar.kernels.words import load8, store8
+from trailgate.columnar.gather_kernels import MAX_INT32, TOO_MANY
+from trailgate.columnar.word_kernels import load8, store8
 from trailgate.trail.records.kernels import read_half
 from trailgate.trail.values.codec import INDICATOR_BYTES, VARIABLE_HEAD
 from trailgate.trail.values.write_kernels import BETWEEN, BLANK, COLON

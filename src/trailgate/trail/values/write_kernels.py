@@ -17,7 +17,7 @@ import numpy as np
 
 from trailgate.arrays import Longs, Octets, Offsets, Words
 from trailgate.columnar.compiling import inner, kernel
-from trailgate.columnar.kernels.words import copy_bytes, copy_wide, store2, store4, store8
+from trailgate.columnar.word_kernels import copy_bytes, copy_wide, store2, store4, store8
 from trailgate.trail.values.codec import NULL
 
 PRESENT, NULL_VALUE, MISSING = 0, 1, 2  # states: a value, NULL, not logged (takes no bytes)

@@ -17,7 +17,7 @@ import numpy as np
 
 from trailgate.arrays import Longs, Mask, Octets, Offsets
 from trailgate.columnar.compiling import inner, kernel
-from trailgate.columnar.kernels.words import copy_bytes, load8, move32, store2, store4, store8
+from trailgate.columnar.word_kernels import copy_bytes, load8, move32, store2, store4, store8
 from trailgate.trail.format.record_header import PIECE_HEAD, RECORD_HEADS
 from trailgate.trail.format.tokens import (
     DATA,

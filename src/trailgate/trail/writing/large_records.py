@@ -20,8 +20,8 @@ import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask, Octets, octets
 from trailgate.columnar.hex_digits import from_hex
-from trailgate.columnar.kernels.words import SPARE
 from trailgate.columnar.strings import StringBytes, most_bytes
+from trailgate.columnar.word_kernels import SPARE
 from trailgate.errors import DecodeError, DefinitionError, EncodeError, Where
 from trailgate.model.changes import DELETE, UPDATE, ChangeBlock, StateColumn
 from trailgate.model.tables import TABLES, Column, Table

@@ -13,8 +13,8 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from trailgate.arrays import Longs, Mask, Octets, octets
-from trailgate.columnar.kernels.words import SPARE
 from trailgate.columnar.strings import StringBytes
+from trailgate.columnar.word_kernels import SPARE
 from trailgate.model.changes import Image
 from trailgate.trail.format.record_header import (
     FROM_LOG,

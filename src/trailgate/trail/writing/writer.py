@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from trailgate.arrays import Longs, Octets, octets
-from trailgate.columnar.kernels.words import SPARE
+from trailgate.columnar.word_kernels import SPARE
 from trailgate.model.changes import KEY_UPDATE, UPDATE, ChangeBatch, ChangeBlock, StateColumn
 from trailgate.model.tables import Definitions
 from trailgate.trail.format.record_types import IO_RESTART_ABEND, IO_RESTART_OK

@@ -12,8 +12,8 @@ import numpy as np
 
 from trailgate.arrays import Longs, Mask, Octets, Offsets
 from trailgate.columnar.compiling import inner, kernel
-from trailgate.columnar.kernels.gather import MAX_INT32, OUTSIDE, TOO_MANY
-from trailgate.columnar.kernels.words import copy_value
+from trailgate.columnar.gather_kernels import MAX_INT32, OUTSIDE, TOO_MANY
+from trailgate.columnar.word_kernels import copy_value
 from trailgate.formats.xml.kernels.tables import (
     ABSENT_CELL,
     EMPTY,

@@ -5,13 +5,13 @@ Expat uses the same characters in names; the fifth edition allows more.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
 from trailgate.arrays import Octets
-from trailgate.columnar.compiling import inner, kernel
-from trailgate.columnar.kernels.words import EVERY, control_marks64, high_marks64
+from trailgate.columnar.compiling import inner, instruction, kernel
+from trailgate.columnar.word_kernels import EVERY, high_marks64
 
 WINDOW: Final = 64  # bytes compared at once
 LAST_CHARACTER: Final = 0xFFFF  # characters above are not allowed in names
@@ -139,3 +139,14 @@ def digit_of(byte: int) -> int:
         return byte - 0x30
     lower = byte | 0x20
     return lower - 0x61 + 10 if lower >= 0x61 and lower <= 0x66 else 16
+
+
+@instruction
+def control_marks64(data: Any, at: int) -> Any:
+    """Compare 64 bytes at once, and return a bit for each that is a control other than tab, LF and CR."""
+    marks = np.uint64(0)
+    for index in range(64):
+        byte = data[at + index]
+        if byte < 0x20 and byte != 0x09 and byte != 0x0A and byte != 0x0D:
+            marks |= np.uint64(1) << np.uint64(index)
+    return marks

@@ -8,13 +8,13 @@ tag that declares a prefix binds its word to the namespace's word until the elem
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
 from trailgate.arrays import Longs, Octets, Offsets, Words
-from trailgate.columnar.compiling import inner, kernel
-from trailgate.columnar.kernels.words import EVERY, first_mark, load8, name_end_marks
+from trailgate.columnar.compiling import inner, instruction, kernel
+from trailgate.columnar.word_kernels import EVERY, first_mark, load8
 from trailgate.formats.xml.kernels.characters import (
     CONTINUES,
     LAST_CHARACTER,
@@ -414,3 +414,14 @@ def local_name(at: int, name: int, info: Longs) -> tuple[int, int]:
 def is_bound(prefix: int, info: Longs) -> bool:
     """Return whether an XML element's name may have this prefix; -1 means none."""
     return prefix < 0 or (prefix != XMLNS and info[prefix * INFO + BOUND] > 0)
+
+
+@instruction
+def name_end_marks(data: Any, at: int) -> Any:
+    """Compare 16 bytes at once, and return a bit for each that ends a name in an XML tag: ``/``, ``>``, ``=``, blanks and controls."""
+    marks = np.uint64(0)
+    for index in range(16):
+        byte = data[at + index]
+        if byte == 0x2F or byte == 0x3E or byte == 0x3D or byte <= 0x20:
+            marks |= np.uint64(1) << np.uint64(index)
+    return marks

@@ -14,7 +14,7 @@ import numpy as np
 
 from trailgate.arrays import Longs, Mask, Octets
 from trailgate.columnar.compiling import inner, kernel
-from trailgate.columnar.kernels.words import load8
+from trailgate.columnar.word_kernels import load8
 from trailgate.formats.xml.kernels.characters import after_blanks, is_blank
 from trailgate.formats.xml.kernels.match_records import end_element, start_element, store_attributes
 from trailgate.formats.xml.kernels.names import (

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from trailgate.arrays import Longs, Octets
-from trailgate.columnar.compiling import inner
-from trailgate.columnar.kernels.words import EVERY, first_mark, load8, value_marks
+from trailgate.columnar.compiling import inner, instruction
+from trailgate.columnar.word_kernels import EVERY, first_mark, load8
 from trailgate.formats.xml.kernels.characters import after_blanks, is_blank
 from trailgate.formats.xml.kernels.names import (
     bind_prefixes,
@@ -322,3 +324,19 @@ def tag_end(text: Octets, at: int, end: int) -> int:
             return at + 1
         at += 1
     return REFUSED
+
+
+@instruction
+def value_marks(data: Any, at: int, quote: Any) -> Any:
+    """Compare 32 bytes of an XML attribute at once, and return two bits for each.
+
+    The lower 32 bits mark the quote, the upper 32 bits ``&``, ``<`` and controls.
+    """
+    marks = np.uint64(0)
+    for index in range(32):
+        byte = data[at + index]
+        if byte == quote:
+            marks |= np.uint64(1) << np.uint64(index)
+        if byte == 0x26 or byte == 0x3C or byte < 0x20:
+            marks |= np.uint64(1) << np.uint64(32 + index)
+    return marks

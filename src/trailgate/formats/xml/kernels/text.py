@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
 from trailgate.arrays import Longs, Octets
-from trailgate.columnar.compiling import inner
-from trailgate.columnar.kernels.words import first_mark, load8, text_marks
+from trailgate.columnar.compiling import inner, instruction
+from trailgate.columnar.word_kernels import first_mark, load8
 from trailgate.formats.xml.kernels.characters import is_blank
 from trailgate.formats.xml.kernels.tables import (
     FIRST_PIECE,
@@ -348,3 +348,19 @@ def after_marked(
         if count < 0:
             return FULL, 0
     return at + 3, count
+
+
+@instruction
+def text_marks(data: Any, at: int) -> Any:
+    """Compare 32 bytes of XML text at once, and return two bits for each.
+
+    The lower 32 bits mark ``<``, the upper 32 bits ``&``, ``>`` and CR.
+    """
+    marks = np.uint64(0)
+    for index in range(32):
+        byte = data[at + index]
+        if byte == 0x3C:
+            marks |= np.uint64(1) << np.uint64(index)
+        if byte == 0x26 or byte == 0x3E or byte == 0x0D:
+            marks |= np.uint64(1) << np.uint64(32 + index)
+    return marks

@@ -20,7 +20,7 @@ import numpy as np
 
 from trailgate.arrays import Longs, Mask, Octets, Offsets, Words
 from trailgate.columnar.compiling import inner, kernel
-from trailgate.columnar.kernels.words import load8, store8
+from trailgate.columnar.word_kernels import load8, store8
 
 ZERO: Final = ord("0")
 # The parts of a time, as numbered in the fields of a layout. A fraction is in units of 10^-12.

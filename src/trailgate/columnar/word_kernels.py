@@ -1,4 +1,4 @@
-"""Process many bytes at once: functions that are only a few machine instructions when compiled (see ``columnar.compiling``).
+"""Read, write, compare and copy bytes eight and more at a time: functions that are only a few machine instructions when compiled (see ``columnar.compiling``).
 
 - ``load8`` and ``store8`` read and write eight bytes at any offset, ``store4`` and ``store2`` write
   fewer, and ``move32`` copies 32. Gathering short values is four to eight times as fast as byte by
@@ -6,8 +6,8 @@
 - ``marks64`` compares 64 bytes with one byte and returns a word with one bit per byte. For "a,b,c"
   and a comma it is 0b01010. ``first_mark`` is the index of its lowest bit, ``last_mark`` of its
   highest. Finding delimiters is three to five times as fast as byte by byte.
-- ``text_marks`` and similar functions find the bytes that matter in XML, and ``string_marks`` those
-  that end JSON strings. They are here, with the other instructions, and not in the formats.
+- ``high_marks64`` and ``escape_marks`` mark other bytes. Formats define instructions of their own,
+  such as ``text_marks`` for XML.
 - ``marks_from`` and ``marks_of_any`` also work near the end of the data. ``first_bits`` and
   ``parity_of_lower`` combine the bits of a word.
 - ``copy_value``, ``copy_bytes``, ``copy_wide`` and ``copy_within`` copy values in words, and differ in
@@ -62,7 +62,7 @@ def store2(data: Any, at: int, word: Any) -> None:
 
 @instruction
 def move32(out: Any, to: int, data: Any, at: int) -> None:
-    """Copy 32 bytes by one load and one store."""
+    """Copy 32 bytes at once, by one load and one store of a vector."""
     for byte in range(32):
         out[to + byte] = data[at + byte]
 
@@ -96,82 +96,12 @@ def last_mark(word: Any) -> int:
 
 
 @instruction
-def text_marks(data: Any, at: int) -> Any:
-    """Compare 32 bytes of XML text at once, and return two bits for each.
-
-    The lower 32 bits mark ``<``, the upper 32 bits ``&``, ``>`` and CR.
-    """
-    marks = np.uint64(0)
-    for index in range(32):
-        byte = data[at + index]
-        if byte == 0x3C:
-            marks |= np.uint64(1) << np.uint64(index)
-        if byte == 0x26 or byte == 0x3E or byte == 0x0D:
-            marks |= np.uint64(1) << np.uint64(32 + index)
-    return marks
-
-
-@instruction
-def value_marks(data: Any, at: int, quote: Any) -> Any:
-    """Compare 32 bytes of an XML attribute at once, and return two bits for each.
-
-    The lower 32 bits mark the quote, the upper 32 bits ``&``, ``<`` and controls.
-    """
-    marks = np.uint64(0)
-    for index in range(32):
-        byte = data[at + index]
-        if byte == quote:
-            marks |= np.uint64(1) << np.uint64(index)
-        if byte == 0x26 or byte == 0x3C or byte < 0x20:
-            marks |= np.uint64(1) << np.uint64(32 + index)
-    return marks
-
-
-@instruction
-def name_end_marks(data: Any, at: int) -> Any:
-    """Compare 16 bytes at once, and return a bit for each that ends a name in an XML tag: ``/``, ``>``, ``=``, blanks and controls."""
-    marks = np.uint64(0)
-    for index in range(16):
-        byte = data[at + index]
-        if byte == 0x2F or byte == 0x3E or byte == 0x3D or byte <= 0x20:
-            marks |= np.uint64(1) << np.uint64(index)
-    return marks
-
-
-@instruction
-def control_marks64(data: Any, at: int) -> Any:
-    """Compare 64 bytes at once, and return a bit for each that is a control other than tab, LF and CR."""
-    marks = np.uint64(0)
-    for index in range(64):
-        byte = data[at + index]
-        if byte < 0x20 and byte != 0x09 and byte != 0x0A and byte != 0x0D:
-            marks |= np.uint64(1) << np.uint64(index)
-    return marks
-
-
-@instruction
 def high_marks64(data: Any, at: int) -> Any:
     """Compare 64 bytes at once, and return a bit for each that is not ASCII."""
     marks = np.uint64(0)
     for index in range(64):
         if data[at + index] >= 0x80:
             marks |= np.uint64(1) << np.uint64(index)
-    return marks
-
-
-@instruction
-def string_marks(data: Any, at: int) -> Any:
-    """Compare 32 bytes of a JSON string at once, and return two bits for each.
-
-    The lower 32 bits mark the quote, the upper 32 bits the backslash and controls.
-    """
-    marks = np.uint64(0)
-    for index in range(32):
-        byte = data[at + index]
-        if byte == 0x22:
-            marks |= np.uint64(1) << np.uint64(index)
-        if byte == 0x5C or byte < 0x20:
-            marks |= np.uint64(1) << np.uint64(32 + index)
     return marks
 
 
@@ -267,7 +197,7 @@ def copy_value(data: Octets, start: int, size: int, out: Octets, at: int) -> Non
 
 @inner
 def copy_wide(body: Octets, at: int, data: Octets, start: int, size: int) -> None:
-    """Copy ``size`` bytes, 32 at a time, which overwrites up to ``SPARE`` bytes after them in ``body``.
+    """Copy a value of ``size`` bytes by moves of 32 bytes, which overwrites up to ``SPARE`` bytes after them in ``body``.
 
     Both arrays must have ``SPARE`` more bytes. The caller must write the overwritten ones
     afterwards.

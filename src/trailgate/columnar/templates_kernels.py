@@ -13,7 +13,7 @@ import numpy as np
 
 from trailgate.arrays import Longs, Mask, Octets
 from trailgate.columnar.compiling import inner, kernel
-from trailgate.columnar.kernels.words import SPARE, copy_within, escape_marks, first_mark
+from trailgate.columnar.word_kernels import SPARE, copy_within, escape_marks, first_mark
 
 BLOCK: Final = 1024  # rows measured for all pieces before the next ones
 WINDOW: Final = 32  # bytes compared at once
@@ -169,7 +169,7 @@ def write_rows(
 
 @kernel()
 def has_special(data: Octets, size: int, special: Octets, grown: Octets) -> bool:
-    """Return whether any of the first ``size`` bytes has a replacement or is refused. 32 bytes follow them."""
+    """Return whether any of the first ``size`` bytes of a column's values is escaped or refused by a template. 32 bytes follow them."""
     for at in range(0, size, WINDOW):
         marks = special_marks(data, at, size, special)
         while marks:

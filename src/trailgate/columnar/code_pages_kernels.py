@@ -11,7 +11,7 @@ import numpy as np
 
 from trailgate.arrays import Longs, Octets, Offsets
 from trailgate.columnar.compiling import kernel
-from trailgate.columnar.kernels.words import SPARE, last_mark, load8, store8
+from trailgate.columnar.word_kernels import SPARE, last_mark, load8, store8
 
 NO_CHARACTER, NO_ROOM = -1, -2
 _BLANK: Final = 0x20

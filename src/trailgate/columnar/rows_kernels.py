@@ -8,8 +8,8 @@ import numpy as np
 
 from trailgate.arrays import Longs, Octets, Offsets
 from trailgate.columnar.compiling import kernel
-from trailgate.columnar.kernels.gather import MAX_INT32, OUTSIDE, TOO_MANY
-from trailgate.columnar.kernels.words import copy_value
+from trailgate.columnar.gather_kernels import MAX_INT32, OUTSIDE, TOO_MANY
+from trailgate.columnar.word_kernels import copy_value
 
 FULL: Final = -1
 

@@ -16,8 +16,8 @@ import numpy as np
 
 from trailgate.arrays import Longs, Mask, Octets, Offsets, Words
 from trailgate.columnar.compiling import inner, kernel
-from trailgate.columnar.kernels.strings import spans_equal
-from trailgate.columnar.kernels.words import (
+from trailgate.columnar.strings_kernels import spans_equal
+from trailgate.columnar.word_kernels import (
     SPARE,
     first_mark,
     load8,

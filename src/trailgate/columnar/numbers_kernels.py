@@ -8,7 +8,7 @@ import numpy as np
 
 from trailgate.arrays import Longs, Octets, Offsets
 from trailgate.columnar.compiling import inner, kernel
-from trailgate.columnar.kernels.words import SPARE, copy_value
+from trailgate.columnar.word_kernels import SPARE, copy_value
 
 OUTSIDE: Final = -1
 ZERO: Final = ord("0")
@@ -24,7 +24,7 @@ MOST_DIGITS: Final = 18  # any number of 18 digits fits in 64 bits
 
 @inner
 def write_ten_digits(number: int, strings: Octets, place: int) -> None:
-    """Write a number as ten digits."""
+    """Write a number as ten digits, with leading zeros, into the bytes of a string column."""
     # Two halves of five digits: 32-bit divisions are faster than 64-bit ones. Both halves are
     # written in one loop, so that the processor can overlap them.
     upper = np.uint32(np.uint64(number) // np.uint64(LIMIT))

@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from trailgate.columnar.compiling import kernel
-from trailgate.columnar.kernels.delimited import (
+from trailgate.columnar.delimited_kernels import (
     ESCAPES,
     FULL,
     OUTSIDE,
@@ -28,7 +28,7 @@ from trailgate.columnar.kernels.delimited import (
     DelimitedBodies,
     FieldArrays,
 )
-from trailgate.columnar.kernels.words import (
+from trailgate.columnar.word_kernels import (
     first_bits,
     first_mark,
     high_marks64,

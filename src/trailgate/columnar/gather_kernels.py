@@ -8,7 +8,7 @@ import numpy as np
 
 from trailgate.arrays import Longs, Mask, Octets, Offsets
 from trailgate.columnar.compiling import kernel
-from trailgate.columnar.kernels.words import SPARE, copy_value, high_bits
+from trailgate.columnar.word_kernels import SPARE, copy_value, high_bits
 
 MAX_INT32: Final = 2**31 - 1  # Arrow's binary and string arrays count bytes in int32
 OUTSIDE: Final = -1

@@ -9,8 +9,8 @@ import numpy as np
 
 from trailgate.arrays import Longs, Mask, Octets, Offsets
 from trailgate.columnar.compiling import inner, kernel
-from trailgate.columnar.kernels.gather import MAX_INT32, OUTSIDE
-from trailgate.columnar.kernels.words import SPARE, copy_value, load8
+from trailgate.columnar.gather_kernels import MAX_INT32, OUTSIDE
+from trailgate.columnar.word_kernels import SPARE, copy_value, load8
 
 PRIME = 2147483647  # 2^31 - 1, so that products with FACTOR stay within 64 bits
 FACTOR = 16777619
