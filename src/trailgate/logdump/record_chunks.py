@@ -22,15 +22,14 @@ from typing import Final, Protocol
 import numpy as np
 
 from trailgate.arrays import Longs, Mask, Octets, Structs
-from trailgate.columnar.gather import gather
 from trailgate.errors import DecodeError
 from trailgate.logdump.table_history import TableHistory
 from trailgate.model.kernels import CONTINUES_NOTHING
 from trailgate.model.transactions import BEFORE, follow
 from trailgate.trail.format.tokens import LOGCSN, TRANID
-from trailgate.trail.reading.tokens import find_token
+from trailgate.trail.reading.tokens import first_token_payloads
 from trailgate.trail.record_checks import describe_record_faults
-from trailgate.trail.records.framing import Spans, TrailBytes
+from trailgate.trail.records.framing import TrailBytes
 from trailgate.trail.records.record_problems import (
     HEADER_LENGTH,
     NO_HEADER,
@@ -143,19 +142,6 @@ class ChunkTransactions:
         chosen = np.array([good(one) for one in self.ids], bool)
         mask: Mask = chosen[self.number]
         return mask
-
-
-def first_token_payloads(source: TrailBytes, areas: Spans, code: int) -> list[bytes]:
-    """Return the payload of the first token with the id ``code`` in each record of a chunk, or b"" if it has none.
-
-    ``areas`` are the spans of the records' tokens.
-    """
-    spans = find_token(source, areas, code).spans
-    present = spans.starts >= 0
-    # an area without the token gets the empty span 0:0
-    starts, ends = np.where(present, spans.starts, 0), np.where(present, spans.ends, 0)
-    values: list[bytes] = gather(source.buffer, starts, ends).to_pylist()
-    return values
 
 
 class RecordsBefore(Protocol):

@@ -15,6 +15,7 @@ import numpy as np
 
 from trailgate.arrays import Octets, octets
 from trailgate.errors import DecodeError, EncodeError, TruncatedError, Where
+from trailgate.trail.format.header_fields import JULIAN_EPOCH
 from trailgate.trail.format.record_header import (
     AFTER_IMAGE,
     BY_PARTITION,
@@ -22,7 +23,6 @@ from trailgate.trail.format.record_header import (
     FROM_LOG,
     H_FIXED,
     INDICATOR,
-    JULIAN_EPOCH,
     MOVED_AT,
     NAME_AT,
     ONLY,
