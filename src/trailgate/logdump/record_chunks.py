@@ -27,7 +27,7 @@ from trailgate.logdump.table_history import TableHistory
 from trailgate.model.kernels import CONTINUES_NOTHING
 from trailgate.model.transactions import BEFORE, follow
 from trailgate.trail.format.tokens import LOGCSN, TRANID
-from trailgate.trail.reading.tokens import first_token_payloads
+from trailgate.trail.reading.tokens import find_token_payloads
 from trailgate.trail.record_checks import describe_record_faults
 from trailgate.trail.records.framing import TrailBytes
 from trailgate.trail.records.record_problems import (
@@ -90,9 +90,21 @@ class TransactionNumbers:
     firsts: Longs
     orphan: Mask
 
+    @property
+    def opening_row(self) -> int | None:
+        """The row of the record that began the transaction that is open after these records.
+
+        It is ``NONE`` (a number) if no transaction is open, or if the open one has no beginning
+        (orphan), and None if the transaction began before these records.
+        """
+        if self.open == BEFORE:
+            return None
+        at = self.open - 1
+        return NONE if self.open == NONE or self.orphan[at] else int(self.firsts[at])
+
 
 def number_transactions(indicator: Octets, separate: Mask) -> TransactionNumbers:
-    """Assign each of a chunk's records the number of its transaction, as Logdump counts.
+    """Assign the transactions in a chunk numbers as Logdump does, and each record the number of its transaction.
 
     ``indicator`` are their transaction indicators. ``separate`` marks records such as
     metadata: each counts as a transaction of its own.
@@ -111,18 +123,6 @@ def number_transactions(indicator: Octets, separate: Mask) -> TransactionNumbers
     firsts = np.flatnonzero(begins)
     still_open = int(of_transaction[-1]) if found.is_open else NONE
     return TransactionNumbers(number, still_open, firsts, found.faults[firsts] == CONTINUES_NOTHING)
-
-
-def opening_row(numbers: TransactionNumbers) -> int | None:
-    """Return the row of the chunk's record that began the transaction that is open after the last one.
-
-    Returns ``NONE`` (a number) if no transaction is open, or if the open one has no beginning
-    (orphan). Returns None if the transaction began before these records.
-    """
-    if numbers.open == BEFORE:
-        return None
-    at = numbers.open - 1
-    return NONE if numbers.open == NONE or numbers.orphan[at] else int(numbers.firsts[at])
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,7 +240,7 @@ class LogdumpChunk:
         numbers = self.numbers
         # Only the first record of a transaction has both tokens (trail format §8).
         areas = self.view.tokens.take(numbers.firsts[~numbers.orphan])
-        tokens = (first_token_payloads(self.source, areas, code) for code in (TRANID, LOGCSN))
+        tokens = (find_token_payloads(self.source, areas, code) for code in (TRANID, LOGCSN))
         # one pair of tokens for each transaction that is not an orphan, in order
         first_tokens = iter(zip(*tokens, strict=True))
         ids = [UNKNOWN if orphan else next(first_tokens) for orphan in numbers.orphan.tolist()]

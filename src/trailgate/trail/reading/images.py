@@ -179,7 +179,7 @@ def _values(codec: TrailValueCodec | None, cells: TrailCells) -> pa.Array:
 def locate_images(
     source: TrailBytes, areas: Spans, kinds: Octets, name: str, columns: int
 ) -> tuple[Spans, Spans]:
-    """Split the data areas of records into the spans of the before and after images.
+    """Find the spans of the before and after images in the data areas of many records, from which they are decoded.
 
     If an area has only one image, its span is in both results. ``kinds`` are the ``ImagePrefix`` of
     each area's record. ``name`` is the table's name, and ``columns`` its number of columns.

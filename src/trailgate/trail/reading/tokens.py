@@ -473,8 +473,8 @@ def _decode(raw: bytes) -> str | None:
         return None
 
 
-def first_token_payloads(source: TrailBytes, areas: Spans, code: int) -> list[bytes]:
-    """Return the payload of the first token with the id ``code`` in each record of a chunk, or b"" if it has none.
+def find_token_payloads(source: TrailBytes, areas: Spans, code: int) -> list[bytes]:
+    """Return the payload of the first token with the id ``code`` in each record's token area, or b"" if it has none.
 
     ``areas`` are the spans of the records' tokens.
     """

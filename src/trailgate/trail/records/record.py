@@ -186,7 +186,7 @@ def encode_record(record: TrailRecord) -> bytes:
 
 
 def encode_header_area(record: TrailRecord) -> bytes:
-    """Encode the header of one trail record, the payload of its token H: the fixed bytes and the name area."""
+    """Encode the header of a `TrailRecord`, the payload of its token H: the fixed bytes and the name area."""
     model = np.zeros(1, RECORD_HEADS[record.order])
     for name in _FIELDS:
         model[name] = getattr(record, name)

@@ -118,7 +118,7 @@ def find_contradictions(followed: FollowedTransactions) -> tuple[Longs, Longs]:
 
 
 def is_before_update(view: RecordColumns, marks: Octets) -> Mask:
-    """Return a mask of the trail records that begin an update in two records: before images, which must be followed by their after images.
+    """Return a mask of the before images of updates in two records: no transaction can end between them and their after images.
 
     ``marks`` are the transaction marks of the records: separate records and restarts are excluded.
     """

@@ -139,7 +139,7 @@ def holds_cells(data: Octets, offset: int, end: int, big: bool, columns: int) ->
 def check_cells(
     data: Octets, starts: Longs, ends: Longs, big: bool, columns: int, good: Mask
 ) -> int:
-    """Write a mask of the areas that cells fill exactly (see ``holds_cells``). Return the number of other areas."""
+    """Write a mask of the data areas that trail cells fill exactly (see ``holds_cells``). Return the number of other areas."""
     bad = 0
     for r in range(len(starts)):
         within = starts[r] >= ends[r] or (starts[r] >= 0 and ends[r] <= len(data))

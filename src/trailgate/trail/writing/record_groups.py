@@ -75,7 +75,7 @@ _UNIFIED_TYPES: Final = byte_table({UPDATE: IO_UNIFIED_UPDATE, KEY_UPDATE: IO_UN
 
 
 def compact_updates(block: ChangeBlock) -> ChangeBlock:
-    """Omit from the trail records of updates what UPDATERECORDFORMAT COMPACT omits: unchanged columns become missing, except keys in the before image."""
+    """Reduce the updates of a block to the images that records in the form UPDATERECORDFORMAT COMPACT have: unchanged columns become missing, except keys in the before image."""
     updates: Mask = (block.op_type == UPDATE) | (block.op_type == KEY_UPDATE)
     keys = set(block.table.keys)
     befores, afters = list(block.before), list(block.after)
