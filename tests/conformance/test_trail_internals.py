@@ -16,14 +16,14 @@ from trailgate.jobs.trail_check import check_trail
 from trailgate.model.tables import Column, Definitions, Table
 from trailgate.storage.reading.trails import read_trail
 from trailgate.trail.annotation.output import format_listing
-from trailgate.trail.annotation.walk import explain_trail
+from trailgate.trail.annotation.trail_file import explain_trail
 from trailgate.trail.format.file_header import (
     DatabaseInfo,
     FileHeader,
     decode_header,
     encode_header,
 )
-from trailgate.trail.format.record_header import JULIAN_EPOCH
+from trailgate.trail.format.header_fields import JULIAN_EPOCH
 from trailgate.trail.records.record import TrailRecord, decode_record, encode_record
 from trailgate.trail.writing.file_headers import make_metadata_records
 from trailgate.trail.writing.trail_format import LEVEL_3

@@ -20,7 +20,7 @@ from trailgate.trail.format.tokens import ByteOrder
 from trailgate.trail.reading.reader import ReaderState, decode
 from trailgate.trail.records.framing import TrailBytes
 from trailgate.trail.values.codec import CellTarget, RecordValues, TrailCells
-from trailgate.trail.values.codecs import select_codec
+from trailgate.trail.values.codec_table import select_codec
 from trailgate.trail.writing.writer import encode
 
 CASES = Path(__file__).parent / "cases"

@@ -30,7 +30,7 @@ from trailgate.trail.annotation.elements import (
     Part,
     find_problems,
 )
-from trailgate.trail.annotation.walk import explain_trail
+from trailgate.trail.annotation.trail_file import explain_trail
 from trailgate.trail.format.record_types import RecordRole
 
 ROW: Final = 16  # bytes per line of the dump

@@ -25,7 +25,7 @@ from trailgate.model.positions import parse_position
 from trailgate.model.tables import Column
 from trailgate.model.types import TYPES
 from trailgate.storage.files.trail_files import TrailPosition
-from trailgate.trail.format.record_header import format_iso_time
+from trailgate.trail.format.header_fields import format_iso_time
 
 KIND_NAMES: Final = {
     "I": "insert",

@@ -21,7 +21,7 @@ from trailgate.storage.reading.trail_file import TrailFileReader
 from trailgate.storage.reading.trail_file_checks import describe_wrong_size
 from trailgate.trail.annotation.elements import DamagedSpan, ExplainedToken, bytes_of_part
 from trailgate.trail.annotation.redaction import Redactor, UnredactableRecordError, record_type_name
-from trailgate.trail.annotation.walk import explain_trail
+from trailgate.trail.annotation.trail_file import explain_trail
 from trailgate.trail.format.file_header import detect_header_order
 from trailgate.trail.format.tokens import FILE_HEADER, UNSET
 

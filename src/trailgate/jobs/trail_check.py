@@ -45,7 +45,7 @@ from trailgate.trail.format.file_header import (
     FileHeader,
     find_other_number,
 )
-from trailgate.trail.format.record_header import format_iso_time
+from trailgate.trail.format.header_fields import format_iso_time
 from trailgate.trail.format.record_types import IO_UPDATE, RecordRole, type_name
 from trailgate.trail.records.damage import (
     UNFINISHED,

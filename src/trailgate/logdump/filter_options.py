@@ -172,7 +172,7 @@ class OptionArguments:
 MakeTest = Callable[[OptionArguments], RecordTest]
 
 
-def transaction(offset: int) -> MakeTest:
+def transaction_option(offset: int) -> MakeTest:
     """Return a function that builds the FILTER test of TRANSID (``offset`` 0) or CSN (``offset`` 1)."""
 
     def make(arguments: OptionArguments) -> RecordTest:
@@ -186,12 +186,12 @@ def transaction(offset: int) -> MakeTest:
     return make
 
 
-def image(arguments: OptionArguments) -> RecordTest:
+def image_option(arguments: OptionArguments) -> RecordTest:
     """Build the test of FILTER IMAGE, which passes only before images, or only after images."""
     return record_tests.of_image(before=read_choice(" ".join(arguments.words), BEFORE))
 
 
-def string(arguments: OptionArguments) -> RecordTest:
+def string_option(arguments: OptionArguments) -> RecordTest:
     """Build the test of FILTER STRING, which passes records with any of several strings."""
 
     def tests() -> Iterator[RecordTest]:
@@ -206,7 +206,7 @@ def string(arguments: OptionArguments) -> RecordTest:
     return record_tests.any_of(list(tests()))
 
 
-def hex_digits(arguments: OptionArguments) -> RecordTest:
+def hex_option(arguments: OptionArguments) -> RecordTest:
     """Build the test of FILTER HEX, which passes records with any of several byte strings."""
 
     def tests() -> Iterator[RecordTest]:
@@ -220,7 +220,7 @@ def hex_digits(arguments: OptionArguments) -> RecordTest:
     return record_tests.any_of(list(tests()))
 
 
-def integer(width: int) -> MakeTest:
+def integer_option(width: int) -> MakeTest:
     """Return a function that builds the test of FILTER INT16, INT32 or INT64.
 
     The test passes records whose data contain a binary integer of ``width`` bytes, which is
@@ -238,7 +238,7 @@ def integer(width: int) -> MakeTest:
     return make
 
 
-def ggs_token(arguments: OptionArguments) -> RecordTest:
+def ggs_token_option(arguments: OptionArguments) -> RecordTest:
     """Build the test of FILTER GGSTOKEN, which passes records with a GGS token, or with a value of it."""
     wanted = arguments.name_and_value()
     code, compare, value = ggs_token_code(wanted.name), wanted.compare, wanted.value.encode()
@@ -272,7 +272,7 @@ def ggs_token_code(name: str) -> int:
     return code
 
 
-def user_token(arguments: OptionArguments) -> RecordTest:
+def user_token_option(arguments: OptionArguments) -> RecordTest:
     """Build the test of FILTER USERTOKEN, which passes records with a user token, or with a value of it."""
     wanted = arguments.name_and_value()
     name, compare, value = wanted.name.upper(), wanted.compare, wanted.value.encode()
@@ -294,7 +294,7 @@ def user_token(arguments: OptionArguments) -> RecordTest:
     return test
 
 
-def column(arguments: OptionArguments) -> RecordTest:
+def column_option(arguments: OptionArguments) -> RecordTest:
     """Build the test of FILTER COLUMN, which passes records with a column, or with a value of it."""
     wanted = arguments.name_and_value()
     index, compare = read_number(wanted.name, 0, 0xFFFF), wanted.compare
@@ -342,7 +342,7 @@ def column_strings(raw: bytes, order: str) -> list[bytes]:
     return strings
 
 
-def system_key(arguments: OptionArguments) -> RecordTest:
+def system_key_option(arguments: OptionArguments) -> RecordTest:
     """Build the test of FILTER SYSKEY, for the system key at the start of some NonStop records."""
     compare, value = arguments.number()
 
@@ -360,13 +360,13 @@ def system_key(arguments: OptionArguments) -> RecordTest:
     return test
 
 
-def indicator(arguments: OptionArguments) -> RecordTest:
+def indicator_option(arguments: OptionArguments) -> RecordTest:
     """Build the test of FILTER TRANSIND, which compares the transaction indicator of records."""
     compare, text = arguments.text()
     return record_tests.of_values(lambda chunk: chunk.view.indicator, compare, indicator_code(text))
 
 
-def header_field(name: str, greatest: int = 2**32 - 1) -> MakeTest:
+def header_field_option(name: str, greatest: int = 2**32 - 1) -> MakeTest:
     """Return a function that builds a FILTER test of a number in the record header, such as UNDOFLAG.
 
     ``name`` is the header's field.
@@ -374,7 +374,7 @@ def header_field(name: str, greatest: int = 2**32 - 1) -> MakeTest:
     return lambda arguments: record_tests.of_field(name, *arguments.number(greatest))
 
 
-def process(_arguments: OptionArguments) -> RecordTest:
+def process_option(_arguments: OptionArguments) -> RecordTest:
     """Raise the error for the unsupported option PROCESS of FILTER."""
     raise OptionError("process names are those of NonStop systems; no other trail has them")
 
@@ -418,13 +418,16 @@ OPTIONS: Final = (
         ("TRANSID", "TRANID", "XID"),
         COMPARED,
         "whole transactions, by id",
-        transaction(0),
+        transaction_option(0),
         joins=True,
     ),
     FilterOption(
-        ("CSN", "LOGCSN"), COMPARED, "whole transactions, by commit sequence number", transaction(1)
+        ("CSN", "LOGCSN"),
+        COMPARED,
+        "whole transactions, by commit sequence number",
+        transaction_option(1),
     ),
-    FilterOption(("IMAGE",), "BEFORE|AFTER", "before or after images", image),
+    FilterOption(("IMAGE",), "BEFORE|AFTER", "before or after images", image_option),
     FilterOption(
         ("IBEFORE", "BEFOREIMAGE"),
         "",
@@ -455,18 +458,29 @@ OPTIONS: Final = (
         ("STRING",),
         '[BOTH] "text" [start:end], ...',
         "a text in the data; BOTH matches either case",
-        string,
+        string_option,
     ),
-    FilterOption(("HEX",), '"digits" [start:end], ...', "bytes in the data", hex_digits),
-    FilterOption(("INT16",), "number [start:end]", "a 16-bit integer in the data", integer(2)),
-    FilterOption(("INT32",), "number [start:end]", "a 32-bit integer in the data", integer(4)),
-    FilterOption(("INT64",), "number [start:end]", "a 64-bit integer in the data", integer(8)),
-    FilterOption(("GGSTOKEN",), "name [comparison value]", "a GGS token, or its value", ggs_token),
+    FilterOption(("HEX",), '"digits" [start:end], ...', "bytes in the data", hex_option),
     FilterOption(
-        ("USERTOKEN",), "name [comparison value]", "a user token, or its value", user_token
+        ("INT16",), "number [start:end]", "a 16-bit integer in the data", integer_option(2)
     ),
     FilterOption(
-        ("COLUMN",), "index [comparison value]", "a column, by index from 0, or its value", column
+        ("INT32",), "number [start:end]", "a 32-bit integer in the data", integer_option(4)
+    ),
+    FilterOption(
+        ("INT64",), "number [start:end]", "a 64-bit integer in the data", integer_option(8)
+    ),
+    FilterOption(
+        ("GGSTOKEN",), "name [comparison value]", "a GGS token, or its value", ggs_token_option
+    ),
+    FilterOption(
+        ("USERTOKEN",), "name [comparison value]", "a user token, or its value", user_token_option
+    ),
+    FilterOption(
+        ("COLUMN",),
+        "index [comparison value]",
+        "a column, by index from 0, or its value",
+        column_option,
     ),
     FilterOption(
         ("RBA",),
@@ -476,23 +490,28 @@ OPTIONS: Final = (
             lambda chunk: chunk.source.base + chunk.view.offsets, *typed.number(2**63 - 1)
         ),
     ),
-    FilterOption(("RECLEN",), COMPARED, "bytes of data", header_field("data_length")),
+    FilterOption(("RECLEN",), COMPARED, "bytes of data", header_field_option("data_length")),
     FilterOption(
         ("TRANSIND",),
         COMPARED,
         "the place in the transaction: 0 to 3, FIRST, MIDDLE, LAST, ONLY",
-        indicator,
+        indicator_option,
     ),
-    FilterOption(("UNDOFLAG",), COMPARED, "the undo flag", header_field("undo")),
-    FilterOption(("AUDITRBA",), COMPARED, "AuditRBA of the header", header_field("audit_rba")),
+    FilterOption(("UNDOFLAG",), COMPARED, "the undo flag", header_field_option("undo")),
     FilterOption(
-        ("AUDITPOS",), COMPARED, "AuditPos of the header", header_field("audit_pos", 2**64 - 1)
+        ("AUDITRBA",), COMPARED, "AuditRBA of the header", header_field_option("audit_rba")
     ),
-    FilterOption(("SYSKEY",), COMPARED, "the system key of NonStop records", system_key),
     FilterOption(
-        ("SYSKEYLEN",), COMPARED, "bytes of the system key", header_field("syskey_length")
+        ("AUDITPOS",),
+        COMPARED,
+        "AuditPos of the header",
+        header_field_option("audit_pos", 2**64 - 1),
     ),
-    FilterOption(("PROCESS",), "name", "refused: NonStop process names", process),
+    FilterOption(("SYSKEY",), COMPARED, "the system key of NonStop records", system_key_option),
+    FilterOption(
+        ("SYSKEYLEN",), COMPARED, "bytes of the system key", header_field_option("syskey_length")
+    ),
+    FilterOption(("PROCESS",), "name", "refused: NonStop process names", process_option),
 )
 OPTIONS_BY_NAME: Final[Mapping[str, FilterOption]] = MappingProxyType(
     {name: option for option in OPTIONS for name in option.names}

@@ -21,7 +21,6 @@ from trailgate.logdump.record_chunks import (
     NONE,
     UNKNOWN,
     LogdumpChunk,
-    opening_row,
     readable_records,
 )
 from trailgate.logdump.table_history import TableHistory
@@ -74,6 +73,17 @@ class OpenTrail:
     def wrong_size(self) -> list[str]:
         """A list with one sentence if the file is empty or its size is not the one that its header states, otherwise an empty list."""
         return describe_wrong_size(self._reader)
+
+    @property
+    def next_path(self) -> str | None:
+        """The path of the trail file after this one, or None if its name does not end with a number."""
+        matched = NUMBERED.fullmatch(name_of(self.path))
+        if matched is None:
+            return None
+        digits = matched["number"]
+        stored = is_stored(self.path)
+        head, mark, parameters = self.path.partition("?") if stored else (self.path, "", "")
+        return f"{head[: -len(digits)]}{int(digits) + 1:0{len(digits)}}{mark}{parameters}"
 
     def refresh_size(self) -> bool:
         """Check the open trail file's size again. Returns True if it has grown since it was last checked."""
@@ -270,7 +280,7 @@ class OpenTrail:
             return ids
         try:
             for chunk in self.backward(offset, SMALL):
-                opened = opening_row(chunk.numbers)
+                opened = chunk.numbers.opening_row
                 if opened == NONE:
                     return UNKNOWN
                 if opened is not None:
@@ -329,16 +339,6 @@ class OpenTrail:
         except DecodeError:
             return False
         return True
-
-
-def next_trail_path(path: str) -> str | None:
-    """Return the path of the trail file after an open one, for NEXTTRAIL, or None if the name does not end with a number."""
-    matched = NUMBERED.fullmatch(name_of(path))
-    if matched is None:
-        return None
-    digits = matched["number"]
-    head, mark, parameters = path.partition("?") if is_stored(path) else (path, "", "")
-    return f"{head[: -len(digits)]}{int(digits) + 1:0{len(digits)}}{mark}{parameters}"
 
 
 def trail_file_exists(path: str) -> bool:

@@ -14,7 +14,7 @@ import numpy as np
 
 from trailgate.arrays import CHUNK, Mask
 from trailgate.errors import OptionError, TrailgateError, mask_logins
-from trailgate.logdump.open_trail import SMALL, OpenTrail, next_trail_path, trail_file_exists
+from trailgate.logdump.open_trail import SMALL, OpenTrail, trail_file_exists
 from trailgate.logdump.record_chunks import LogdumpChunk
 from trailgate.logdump.record_tests import RecordTest
 from trailgate.logdump.results import NoteResult, Result, ShownHeader, ShownRecord
@@ -141,7 +141,7 @@ def report_end(session: LogdumpSession, problem: str = "") -> Iterator[Result]:
         return
     left = session.trail.size - rba
     more = f", {left} bytes of an unfinished record" if left else ""
-    following = next_trail_path(session.trail.path)
+    following = session.trail.next_path
     if following is not None and trail_file_exists(following):
         more += f"; NEXTTRAIL opens {name_of(following)}"
     yield NoteResult(
@@ -152,7 +152,7 @@ def report_end(session: LogdumpSession, problem: str = "") -> Iterator[Result]:
 
 
 def report_size(trail: OpenTrail) -> Iterator[Result]:
-    """Yield a Logdump note if the open trail file is empty or its size differs from the size in its header."""
+    """Yield a note if the open file that Logdump reads is empty, or its size differs from the size in its header."""
     for sentence in trail.wrong_size:
         path = mask_logins(trail.path)
         yield NoteResult(

@@ -22,15 +22,14 @@ from typing import Final, Protocol
 import numpy as np
 
 from trailgate.arrays import Longs, Mask, Octets, Structs
-from trailgate.columnar.gather import gather
 from trailgate.errors import DecodeError
 from trailgate.logdump.table_history import TableHistory
 from trailgate.model.kernels import CONTINUES_NOTHING
 from trailgate.model.transactions import BEFORE, follow
 from trailgate.trail.format.tokens import LOGCSN, TRANID
-from trailgate.trail.reading.tokens import find_token
+from trailgate.trail.reading.tokens import find_token_payloads
 from trailgate.trail.record_checks import describe_record_faults
-from trailgate.trail.records.framing import Spans, TrailBytes
+from trailgate.trail.records.framing import TrailBytes
 from trailgate.trail.records.record_problems import (
     HEADER_LENGTH,
     NO_HEADER,
@@ -91,9 +90,21 @@ class TransactionNumbers:
     firsts: Longs
     orphan: Mask
 
+    @property
+    def opening_row(self) -> int | None:
+        """The row of the record that began the transaction that is open after these records.
+
+        It is ``NONE`` (a number) if no transaction is open, or if the open one has no beginning
+        (orphan), and None if the transaction began before these records.
+        """
+        if self.open == BEFORE:
+            return None
+        at = self.open - 1
+        return NONE if self.open == NONE or self.orphan[at] else int(self.firsts[at])
+
 
 def number_transactions(indicator: Octets, separate: Mask) -> TransactionNumbers:
-    """Assign each of a chunk's records the number of its transaction, as Logdump counts.
+    """Assign the transactions in a chunk numbers as Logdump does, and each record the number of its transaction.
 
     ``indicator`` are their transaction indicators. ``separate`` marks records such as
     metadata: each counts as a transaction of its own.
@@ -114,18 +125,6 @@ def number_transactions(indicator: Octets, separate: Mask) -> TransactionNumbers
     return TransactionNumbers(number, still_open, firsts, found.faults[firsts] == CONTINUES_NOTHING)
 
 
-def opening_row(numbers: TransactionNumbers) -> int | None:
-    """Return the row of the chunk's record that began the transaction that is open after the last one.
-
-    Returns ``NONE`` (a number) if no transaction is open, or if the open one has no beginning
-    (orphan). Returns None if the transaction began before these records.
-    """
-    if numbers.open == BEFORE:
-        return None
-    at = numbers.open - 1
-    return NONE if numbers.open == NONE or numbers.orphan[at] else int(numbers.firsts[at])
-
-
 @dataclass(frozen=True, slots=True)
 class ChunkTransactions:
     """TRANID and LOGCSN of a chunk's transactions: ``ids[number[i]]`` are those of record i.
@@ -143,19 +142,6 @@ class ChunkTransactions:
         chosen = np.array([good(one) for one in self.ids], bool)
         mask: Mask = chosen[self.number]
         return mask
-
-
-def first_token_payloads(source: TrailBytes, areas: Spans, code: int) -> list[bytes]:
-    """Return the payload of the first token with the id ``code`` in each record of a chunk, or b"" if it has none.
-
-    ``areas`` are the spans of the records' tokens.
-    """
-    spans = find_token(source, areas, code).spans
-    present = spans.starts >= 0
-    # an area without the token gets the empty span 0:0
-    starts, ends = np.where(present, spans.starts, 0), np.where(present, spans.ends, 0)
-    values: list[bytes] = gather(source.buffer, starts, ends).to_pylist()
-    return values
 
 
 class RecordsBefore(Protocol):
@@ -254,7 +240,7 @@ class LogdumpChunk:
         numbers = self.numbers
         # Only the first record of a transaction has both tokens (trail format §8).
         areas = self.view.tokens.take(numbers.firsts[~numbers.orphan])
-        tokens = (first_token_payloads(self.source, areas, code) for code in (TRANID, LOGCSN))
+        tokens = (find_token_payloads(self.source, areas, code) for code in (TRANID, LOGCSN))
         # one pair of tokens for each transaction that is not an orphan, in order
         first_tokens = iter(zip(*tokens, strict=True))
         ids = [UNKNOWN if orphan else next(first_tokens) for orphan in numbers.orphan.tolist()]

@@ -19,7 +19,8 @@ from trailgate.arrays import Longs, Octets, byte_table
 from trailgate.model.table_names import normalize_table_name
 from trailgate.model.tables import Definitions, Table
 from trailgate.trail import clean_kernels as kernels
-from trailgate.trail.format.record_header import BY_TABLE, JULIAN_EPOCH, NAME_AT
+from trailgate.trail.format.header_fields import JULIAN_EPOCH
+from trailgate.trail.format.record_header import BY_TABLE, NAME_AT
 from trailgate.trail.format.record_types import (
     IO_DELETE,
     IO_INSERT,
@@ -42,7 +43,7 @@ from trailgate.trail.record_checks import (
 from trailgate.trail.records.framing import RECORD_INFO
 from trailgate.trail.records.record_view import TYPE_BITS
 from trailgate.trail.records.table_metadata import TrailTables
-from trailgate.trail.values.codecs import cell_widths
+from trailgate.trail.values.codec_table import cell_widths
 
 _MOST_SKIPPED: Final = 15  # portions, after others that were not clean
 _FEW: Final = 64  # tables for which there is room at first

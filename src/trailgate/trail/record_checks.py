@@ -482,7 +482,7 @@ class TransactionCheckState:
 def check_transactions(
     inspected: InspectedRecords, state: TransactionCheckState
 ) -> tuple[FollowedTransactions, TransactionCheckState]:
-    """Check that the transaction indicators of trail records agree. Two that contradict each other are a fault of their record.
+    """Add the faults of `InspectedRecords` whose transaction indicators contradict the indicators before them.
 
     Returns the transactions, and the state for the next records of the file.
     """

@@ -19,7 +19,7 @@ from trailgate.storage.files.trail_files import find_single_file
 from trailgate.storage.reading.trail_file import TrailFileReader
 from trailgate.trail.annotation.elements import DamagedSpan, ExplainedBytes, ExplainedToken, Part
 from trailgate.trail.annotation.redaction import Redactor
-from trailgate.trail.annotation.walk import explain_trail
+from trailgate.trail.annotation.trail_file import explain_trail
 
 CAPTURE = ("capture", "--properties", "dirprm/shop.properties", "--from", "messages")
 RELEASES = ("9.5", "11.2", "12.2", "19.1")

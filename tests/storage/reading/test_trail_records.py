@@ -20,7 +20,7 @@ from trailgate.storage.files.trail_files import find_trail
 from trailgate.storage.reading.options import ReadOptions
 from trailgate.storage.reading.splits import plan_splits
 from trailgate.storage.reading.trails import read_split, read_trail
-from trailgate.trail.annotation.walk import explain_trail
+from trailgate.trail.annotation.trail_file import explain_trail
 from trailgate.trail.findings import KINDS as KINDS_OF_FINDINGS
 from trailgate.trail.format.file_header import (
     ORACLE,

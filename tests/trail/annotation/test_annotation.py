@@ -23,7 +23,7 @@ from trailgate.trail.annotation.elements import (
     find_problems,
 )
 from trailgate.trail.annotation.output import format_listing, part_to_json
-from trailgate.trail.annotation.walk import explain_trail
+from trailgate.trail.annotation.trail_file import explain_trail
 from trailgate.trail.format.file_header import DatabaseInfo, FileHeader, TrailInfo, encode_header
 from trailgate.trail.format.tokens import ByteOrder, RecordToken
 from trailgate.trail.records.record import TrailRecord, encode_record

@@ -18,7 +18,7 @@ from trailgate.trail.format.file_header import (
     decode_header,
     encode_header,
 )
-from trailgate.trail.writing.file_headers import encode_patches
+from trailgate.trail.writing.file_headers import encode_header_patches
 
 CASE = tomllib.loads((Path(__file__).parents[1] / "cases/headers/oracle-11-2.toml").read_text())
 
@@ -76,7 +76,7 @@ def test_a_file_is_closed_in_place() -> None:
     )
     data = bytearray(encode_header(opened))
 
-    for offset, patch in encode_patches(closed):
+    for offset, patch in encode_header_patches(closed):
         data[offset : offset + len(patch)] = patch
 
     assert bytes(data) == encode_header(closed)

@@ -19,7 +19,7 @@ from trailgate.trail.format.file_header import (
     encode_header,
 )
 from trailgate.trail.format.tokens import FILE_HEADER, ByteOrder, encode_outer_object, token
-from trailgate.trail.writing.file_headers import encode_patches
+from trailgate.trail.writing.file_headers import encode_header_patches
 
 FIELDS = tomllib.loads((Path(__file__).parents[1] / "cases/headers/fields.toml").read_text())[
     "field"
@@ -87,7 +87,7 @@ def test_a_file_of_level_5_is_closed_in_place(order: ByteOrder) -> None:
     closed = replace(opened, trail=trail)
     data = bytearray(encode_header(opened))
 
-    for offset, patch in encode_patches(closed):
+    for offset, patch in encode_header_patches(closed):
         data[offset : offset + len(patch)] = patch
 
     assert bytes(data) == encode_header(closed)

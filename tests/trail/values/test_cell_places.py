@@ -17,7 +17,7 @@ from trailgate.trail.records.record_view import view_records
 from trailgate.trail.values.cell_kernels import UNKNOWN_WIDTH, VARYING
 from trailgate.trail.values.cells import find_cells, have_widths, mask_filled_areas
 from trailgate.trail.values.codec import TrailCells
-from trailgate.trail.values.codecs import cell_widths, select_codecs
+from trailgate.trail.values.codec_table import cell_widths, select_codecs
 
 COLUMNS = 5
 TABLE = Table("S.T", tuple(Column(f"C{i}", 64, 20) for i in range(COLUMNS)))

@@ -46,7 +46,7 @@ def command(
     from trailgate.storage.reading.trail_file import TrailFileReader
     from trailgate.storage.reading.trail_file_checks import describe_wrong_size
     from trailgate.trail.annotation.elements import DamagedSpan, find_problems
-    from trailgate.trail.annotation.walk import explain_trail
+    from trailgate.trail.annotation.trail_file import explain_trail
     from trailgate.trail.format.tokens import FILE_HEADER, RECORD
 
     files = find_files_at(path)

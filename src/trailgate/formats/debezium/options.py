@@ -90,7 +90,7 @@ class DebeziumOptions(MetadataOptions):
 def debezium_setup(
     properties: Properties, files: DefinitionFiles
 ) -> tuple[DebeziumOptions, Definitions]:
-    """Read the options and the tables of the Debezium parser.
+    """Read the `debezium.*` properties: the options of Debezium messages, and their tables.
 
     If events may describe their tables, none need to be defined.
     """

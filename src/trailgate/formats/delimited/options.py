@@ -87,7 +87,7 @@ def delimited_options(properties: Properties) -> DelimitedOptions:
 def delimited_setup(
     properties: Properties, files: DefinitionFiles
 ) -> tuple[DelimitedOptions, Definitions]:
-    """Read the options of the delimited parser, and the tables of the definitions file and the properties."""
+    """Read the `delim.*` properties: the options of delimited messages, and the tables that they or the definitions file define."""
     options = delimited_options(properties)
     return options, PropertyReader(properties, "delim").definitions(files, needed=False)
 

@@ -159,7 +159,7 @@ def measure_nodes(
 
 @kernel(writes=("found",))
 def mark_numbers(data: Octets, offsets: Offsets, found: Mask) -> int:
-    """Mark the strings that are JSON numbers. Return the number of other strings.
+    """Mark the strings of JSON nodes that are numbers by JSON's grammar. Return the number of other strings.
 
     `1e5` is a number; `.5` and `01` are not.
     """

@@ -79,7 +79,7 @@ class JsonOptions(MetadataOptions):
 
 
 def json_setup(properties: Properties, files: DefinitionFiles) -> tuple[JsonOptions, Definitions]:
-    """Read the options of the JSON parser, and the tables of the definitions file and the properties."""
+    """Read the `json.*` properties: the options of JSON messages, and the tables that they or the definitions file define."""
     return json_options(properties), json_tables(properties, files)
 
 

@@ -166,8 +166,8 @@ def _forms(text: bytes, kind: int) -> tuple[PieceForm, ...]:
     )
 
 
-def map_members(maps: pa.MapArray) -> pa.Array:
-    """Format the entries of each map as JSON members separated by commas, such as `"a":"1","b":"2"`.
+def map_json_members(maps: pa.MapArray) -> pa.Array:
+    """Write the entries of each map as members of a JSON message, separated by commas, such as `"a":"1","b":"2"`.
 
     A null map becomes null.
     """
@@ -350,7 +350,7 @@ class JsonWriter:
             yield JsonMember(b',"primary_keys":' + json_literal(keys))
         if options.tokens and block.tokens is not None:
             missing = np.asarray(block.tokens.is_null())
-            yield JsonMember(b',"tokens":{', map_members(block.tokens), BARE, missing)
+            yield JsonMember(b',"tokens":{', map_json_members(block.tokens), BARE, missing)
             yield JsonMember(b"}", missing=missing)
 
     def _images(self, block: ChangeBlock) -> Iterator[JsonMember]:

@@ -213,7 +213,7 @@ def _field(name: str) -> ValueSource:
 def event_publishing_setup(
     properties: Properties, files: DefinitionFiles
 ) -> tuple[EventPublishingOptions, Definitions]:
-    """Read the options of publications, and the tables of the definitions file and the properties.
+    """Read the `event_publishing.*` properties: the options of publications, and the tables that they or the definitions file define.
 
     Raises OptionError.
     """

@@ -336,7 +336,7 @@ def place_in_columns(
 
 @kernel()
 def has_set_attribute(data: Octets, start: int, end: int, word: Octets) -> bool:
-    """Return whether XML in [start, end) has an attribute `word` with another value than `0` and `false`.
+    """Return whether a tag of an XML publication in [start, end) has an attribute `word` with another value than `0` and `false`.
 
     Only bytes equal to `LETTER` are examined, 64 at a time; in the word it is at index `RARE`.
     """

@@ -269,7 +269,7 @@ _OF_FAMILIES: Final[Mapping[TypeFamily, Callable[[Column], str]]] = MappingProxy
 
 
 def schema_columns(table: Table) -> bytes:
-    """Write the `col` elements of a table's schema message for XML publications."""
+    """Write the `col` elements of a table's schema message, which precedes XML publications."""
     return b"".join(map(_schema_column, table.columns))
 
 

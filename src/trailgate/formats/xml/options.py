@@ -32,7 +32,7 @@ _POSITIONS: Final = {"seqid": SourceKind.SEQ_ID, "txid": SourceKind.TX_ID}
 
 
 def xml_definitions(properties: Properties, files: DefinitionFiles) -> Definitions:
-    """Read the tables of the XML parser. Raises OptionError if none are defined."""
+    """Read from the `xml.*` properties the tables of XML messages. Raises OptionError if none are defined."""
     return PropertyReader(properties, PARSER).definitions(files)
 
 
@@ -69,7 +69,7 @@ class XmlOptions(MetadataOptions):
 
 
 def xml_setup(properties: Properties, files: DefinitionFiles) -> tuple[XmlOptions, Definitions]:
-    """Read the options of the XML parser with their rules, and the tables of the definitions file and the properties."""
+    """Read the `xml.*` properties: the options of XML messages with their rules, and the tables that they or the definitions file define."""
     return xml_options(properties), xml_definitions(properties, files)
 
 

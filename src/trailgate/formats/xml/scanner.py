@@ -325,7 +325,7 @@ class _Scan:
 
 
 def has_forbidden(text: Octets, start: int, end: int) -> bool:
-    """Return whether the XML scanner must not read bytes: they are not UTF-8, or have characters that XML forbids.
+    """Return whether bytes must not be given to the compiled XML scanner: they are not UTF-8, or have characters that XML forbids.
 
     `SPARE` bytes must follow them.
     """

@@ -33,7 +33,7 @@ from trailgate.storage.reading.message_files import MessageFiles, read_messages
 from trailgate.storage.writing.segments import MAX_BYTES
 from trailgate.trail.format.tokens import GGS_TOKEN_ROWS, MAX_NAME, UNREAD
 from trailgate.trail.reading.tokens import SYSTEM_KEY_TOKEN, UNDO_TOKEN
-from trailgate.trail.writing.tokens import UNNAMED
+from trailgate.trail.writing.token_maps import UNNAMED
 from trailgate.trail.writing.trail_format import TrailFormat
 
 if TYPE_CHECKING:

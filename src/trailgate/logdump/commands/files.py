@@ -8,7 +8,7 @@ from typing import Final
 from pyarrow import fs
 
 from trailgate.errors import OptionError, StorageError, Where, mask_logins
-from trailgate.logdump.open_trail import next_trail_path, trail_file_exists
+from trailgate.logdump.open_trail import trail_file_exists
 from trailgate.logdump.reading import report_size
 from trailgate.logdump.results import ListingResult, NoteResult, Result
 from trailgate.logdump.session import LogdumpCommand, LogdumpSession
@@ -40,7 +40,7 @@ def close_file(session: LogdumpSession, _arguments: CommandArguments) -> Iterato
 def next_trail(session: LogdumpSession, _arguments: CommandArguments) -> Iterator[Result]:
     """NEXTTRAIL: open the trail file with the next number."""
     path = session.trail.path
-    following = next_trail_path(path)
+    following = session.trail.next_path
     if following is None:
         raise OptionError("the file's name does not end in 6 or 9 digits", hint="OPEN takes any")
     if not trail_file_exists(following):

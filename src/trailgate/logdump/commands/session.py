@@ -24,7 +24,7 @@ from trailgate.logdump.session import DEEPEST, LogdumpCommand, LogdumpSession
 from trailgate.logdump.syntax import CommandArguments, read_number, unquote
 from trailgate.logdump.times import EPOCH, MICROSECOND, iso_time, read_time, time_text
 from trailgate.storage.files.text_files import read_file
-from trailgate.trail.format.record_header import julian_from_unix, unix_from_julian
+from trailgate.trail.format.header_fields import julian_from_unix, unix_from_julian
 
 COLON: Final = " :"
 NONSTOP: Final = "it applies only to NonStop systems"

@@ -15,7 +15,7 @@ from trailgate.storage.files.durable import convert_write_errors
 from trailgate.storage.files.manifest import GrowingFileState
 from trailgate.trail.format.file_header import FileHeader, TrailInfo, decode_header
 from trailgate.trail.format.tokens import FILE_HEADER
-from trailgate.trail.writing.file_headers import encode_patches
+from trailgate.trail.writing.file_headers import encode_header_patches
 
 LONGEST: Final = 1 << 16  # the maximum bytes of a header
 Patches = list[tuple[int, bytes]]
@@ -44,7 +44,7 @@ def patches_to_reopen(path: Path) -> Patches:
     if header is None or header.trail.file_size is None:
         return []
     trail = replace(header.trail, file_size=None, last_csn=None, last_io_time=None)
-    return encode_patches(replace(header, trail=trail))
+    return encode_header_patches(replace(header, trail=trail))
 
 
 def patches_to_begin(
@@ -67,7 +67,7 @@ def _patches(path: Path, change: Callable[[TrailInfo], TrailInfo]) -> Patches:
     header = _header(path)
     if header is None:
         return []
-    return encode_patches(replace(header, trail=change(header.trail)))
+    return encode_header_patches(replace(header, trail=change(header.trail)))
 
 
 def _header(path: Path) -> FileHeader | None:

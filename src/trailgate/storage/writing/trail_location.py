@@ -42,7 +42,11 @@ from trailgate.storage.reading.trail_file import TrailFileReader, describe_size
 from trailgate.storage.writing.header_patches import patches_to_finish
 from trailgate.storage.writing.segments import Encoding, Segment, SegmentWriter, WriteOptions
 from trailgate.trail.format.file_header import FileHeader
-from trailgate.trail.writing.file_headers import encode_file_start, encode_patches, fill_in_format
+from trailgate.trail.writing.file_headers import (
+    encode_file_start,
+    encode_header_patches,
+    fill_in_format,
+)
 from trailgate.trail.writing.writer import encode
 
 
@@ -320,7 +324,7 @@ def _number_of(
         last_io_time=segment.last_time,
     )
     header = fill_in_format(replace(target.header, trail=trail), trail_format)
-    patches = tuple(encode_patches(header)) if trail_format.has_header else ()
+    patches = tuple(encode_header_patches(header)) if trail_format.has_header else ()
     short = name.rpartition("/")[2]
     placed = StagedFile(segment.name, short, segment.size, patches)
     return placed, ManifestFile(short, number, segment.size, segment.operations)

@@ -146,14 +146,14 @@ def explain_tokens(
 
 
 def bytes_of_part(part: Part) -> bytes:
-    """Return the bytes of the file that an explained part covers."""
+    """Join the bytes of an explained part (`ExplainedToken` or `ExplainedBytes`): those that it covers in the trail file."""
     if isinstance(part, ExplainedBytes):
         return part.raw
     return part.frame + b"".join(map(bytes_of_part, part.parts)) + part.trailer
 
 
 def find_problems(part: Part) -> Iterator[ExplainedBytes]:
-    """Yield the explained bytes in a part of a trail that have a problem."""
+    """Yield the `ExplainedBytes` with a problem among the parts of an explained part."""
     if isinstance(part, ExplainedBytes):
         if part.problem:
             yield part

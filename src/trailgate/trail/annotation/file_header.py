@@ -22,7 +22,7 @@ from trailgate.trail.format.file_header import (
     GROUPS,
     HeaderField,
 )
-from trailgate.trail.format.record_header import format_iso_time
+from trailgate.trail.format.header_fields import format_iso_time
 from trailgate.trail.format.tokens import (
     FILE_HEADER,
     FRAME,

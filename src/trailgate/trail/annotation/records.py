@@ -24,6 +24,7 @@ from trailgate.trail.annotation.elements import (
     explain_tokens,
     shorten_text,
 )
+from trailgate.trail.format.header_fields import format_iso_time, unix_from_julian
 from trailgate.trail.format.record_header import (
     BY_PARTITION,
     BY_TABLE,
@@ -35,9 +36,7 @@ from trailgate.trail.format.record_header import (
     ONLY,
     PIECE_HEAD,
     UNIFIED,
-    format_iso_time,
     format_redo_address,
-    unix_from_julian,
 )
 from trailgate.trail.format.record_types import (
     IMAGE_WIDTHS,

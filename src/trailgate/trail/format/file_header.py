@@ -330,7 +330,7 @@ def _group_payload(header: FileHeader, group: HeaderFieldGroup) -> bytes:
 
 
 def encode_header_field(header: FileHeader, values: Any, field: HeaderField) -> bytes:
-    """Encode a field of the file header as a token. ``values`` are the values of its group."""
+    """Encode one field of a `FileHeader` as the token that is in the header. ``values`` are the values of its group."""
     value, order = getattr(values, field.name), header.order
     if value is not None:
         try:
@@ -441,7 +441,7 @@ def _may_be_unset(group: HeaderFieldGroup, field: HeaderField) -> bool:
 
 
 def find_other_number(header: FileHeader | None, number: int) -> int | None:
-    """Compare a file header's sequence number with the number in the file's name, and return it if they differ.
+    """Return the sequence number of a `FileHeader` if it differs from the number in the file's name, otherwise None.
 
     Returns None if they are equal, or if the file has no header or the header no number.
     """

@@ -1,21 +1,44 @@
-"""The codecs of the fields of a file header: integers, strings, times, CSNs and the history of URIs (trail format §4.1).
+"""The codecs of the fields of a file header (integers, strings, times, CSNs and the history of URIs, trail format §4.1), and the time stamps in all headers (§6).
 
 A string is a u16 length and its bytes. A CSN has a fixed size: the length of its text in one byte,
-then text and zeros. ``file_header`` names the codec of each field in its tables.
+then text and zeros. ``file_header`` names the codec of each field in its tables. Time stamps, in
+the file header and in record headers, are microseconds since Julian Date 0.0, UTC. For example,
+2024-01-01 00:00 UTC is Julian Date 2460310.5, which is 212570827200000000 microseconds.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final, NamedTuple
 
 from trailgate.errors import DecodeError, EncodeError
-from trailgate.trail.format.record_header import julian_from_unix, unix_from_julian
 from trailgate.trail.format.tokens import FRAME, MAX_LENGTH, ByteOrder, token
 
+# trail format §6: unix_microseconds = value - 210866760000000000 (JD 2440587.5 * 86400 * 10^6)
+JULIAN_EPOCH: Final = 210_866_760_000_000_000
 CSN_BYTES: Final = 129  # u8 length of the text, then 128 bytes: text and zeros (trail format §4.1)
 # trail format §4.1: URIHistory nests tokens with the same id as itself, each a string.
 HISTORY_ID: Final = 0x35
+
+
+def julian_from_unix(microseconds: int) -> int:
+    """Convert microseconds since 1970 UTC to the time stamp of a record or file header (microseconds since Julian Date 0.0)."""
+    return microseconds + JULIAN_EPOCH
+
+
+def unix_from_julian(microseconds: int) -> int:
+    """Convert the time stamp of a record or file header (microseconds since Julian Date 0.0) to microseconds since 1970 UTC."""
+    return microseconds - JULIAN_EPOCH
+
+
+def format_iso_time(microseconds: int) -> str:
+    """Format the time of a record or file header (microseconds since 1970 UTC) in ISO form, or as a number if it is out of range."""
+    try:
+        at = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=microseconds)
+    except OverflowError:
+        return f"{microseconds} microseconds since 1970"
+    return at.isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
 class HeaderFieldCodec(NamedTuple):

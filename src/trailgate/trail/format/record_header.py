@@ -1,16 +1,13 @@
-"""The header of a record: the frames of G and H, the 34 bytes of GHDR (trail format §5), and the time stamps in headers (§6).
+"""The header of a record: the frames of G and H, and the 34 bytes of GHDR (trail format §5).
 
 Readers and writers share one numpy dtype per byte order. For example, a record begins with ``47 01
 00 9C 48 00 00 3A 45 04 00 41 ...``: G and its length, H and its length, then GHDR with the
-indicator ``45``, the partition byte ``04``, the undo byte and the image ``41`` ("A"). Time stamps
-are microseconds since Julian Date 0.0, UTC. For example, 2024-01-01 00:00 UTC is Julian Date
-2460310.5, which is 212570827200000000 microseconds.
+indicator ``45``, the partition byte ``04``, the undo byte and the image ``41`` ("A").
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
 from typing import Final
 
@@ -74,9 +71,6 @@ REDO_BLOCK: Final = 512  # bytes of a block of Oracle's redo log
 # One release has TransInd here, and AuditRBA after it (trail format §5).
 MOVED_AT: Final = NAME_AT - 10
 
-# trail format §6: unix_microseconds = value - 210866760000000000 (JD 2440587.5 * 86400 * 10^6)
-JULIAN_EPOCH: Final = 210_866_760_000_000_000
-
 
 def format_redo_address(audit_rba: int, audit_pos: int) -> str:
     """Format AuditRBA and AuditPos of a record header as an address in Oracle's redo log: sequence, block and offset in hex (trail format §5.2).
@@ -85,22 +79,3 @@ def format_redo_address(audit_rba: int, audit_pos: int) -> str:
     """
     block, offset = divmod(audit_pos, REDO_BLOCK)
     return f"0x{audit_rba:06x}.{block:08x}.{offset:04x}"
-
-
-def julian_from_unix(microseconds: int) -> int:
-    """Convert microseconds since 1970 UTC to the time stamp of a record or file header (microseconds since Julian Date 0.0)."""
-    return microseconds + JULIAN_EPOCH
-
-
-def unix_from_julian(microseconds: int) -> int:
-    """Convert the time stamp of a record or file header (microseconds since Julian Date 0.0) to microseconds since 1970 UTC."""
-    return microseconds - JULIAN_EPOCH
-
-
-def format_iso_time(microseconds: int) -> str:
-    """Format the time of a record or file header (microseconds since 1970 UTC) in ISO form, or as a number if it is out of range."""
-    try:
-        at = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=microseconds)
-    except OverflowError:
-        return f"{microseconds} microseconds since 1970"
-    return at.isoformat(timespec="microseconds").replace("+00:00", "Z")

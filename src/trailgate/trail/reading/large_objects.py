@@ -25,7 +25,7 @@ from trailgate.trail.reading.grouping import GroupedOperations, find_last_change
 from trailgate.trail.reading.images import ReadSelection
 from trailgate.trail.records.framing import Spans, TrailBytes
 from trailgate.trail.values.codec import TrailCells
-from trailgate.trail.values.codecs import LARGE, decode_leniently, explain_unreadable
+from trailgate.trail.values.codec_table import LARGE, decode_leniently, explain_unreadable
 
 _NONE: Final = np.zeros(0, np.int64)
 

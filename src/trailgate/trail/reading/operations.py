@@ -30,9 +30,9 @@ from trailgate.trail.reading.images import (
     ReadSelection,
     locate_images,
     read_image,
-    rewrite_as_column_lists,
 )
 from trailgate.trail.reading.large_objects import NO_OBJECTS, LargeObjects, insert_large_objects
+from trailgate.trail.reading.nonstop_images import rewrite_as_column_lists
 from trailgate.trail.reading.tokens import (
     build_token_maps,
     check_tokens,

@@ -472,3 +472,16 @@ def _decode(raw: bytes) -> str | None:
         return raw.decode()
     except UnicodeDecodeError:
         return None
+
+
+def find_token_payloads(source: TrailBytes, areas: Spans, code: int) -> list[bytes]:
+    """Return the payload of the first token with the id ``code`` in each record's token area, or b"" if it has none.
+
+    ``areas`` are the spans of the records' tokens.
+    """
+    spans = find_token(source, areas, code).spans
+    present = spans.starts >= 0
+    # an area without the token gets the empty span 0:0
+    starts, ends = np.where(present, spans.starts, 0), np.where(present, spans.ends, 0)
+    values: list[bytes] = gather(source.buffer, starts, ends).to_pylist()
+    return values

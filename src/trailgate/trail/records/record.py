@@ -15,6 +15,7 @@ import numpy as np
 
 from trailgate.arrays import Octets, octets
 from trailgate.errors import DecodeError, EncodeError, TruncatedError, Where
+from trailgate.trail.format.header_fields import JULIAN_EPOCH
 from trailgate.trail.format.record_header import (
     AFTER_IMAGE,
     BY_PARTITION,
@@ -22,7 +23,6 @@ from trailgate.trail.format.record_header import (
     FROM_LOG,
     H_FIXED,
     INDICATOR,
-    JULIAN_EPOCH,
     MOVED_AT,
     NAME_AT,
     ONLY,
@@ -186,7 +186,7 @@ def encode_record(record: TrailRecord) -> bytes:
 
 
 def encode_header_area(record: TrailRecord) -> bytes:
-    """Encode the header of one trail record, the payload of its token H: the fixed bytes and the name area."""
+    """Encode the header of a `TrailRecord`, the payload of its token H: the fixed bytes and the name area."""
     model = np.zeros(1, RECORD_HEADS[record.order])
     for name in _FIELDS:
         model[name] = getattr(record, name)

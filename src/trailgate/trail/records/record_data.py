@@ -167,12 +167,12 @@ def _image(
 
 
 def read_record_piece(record: TrailRecord) -> LargeObjectPiece | None:
-    """Parse the data of one record as a large-object piece, or return None if the record is not such a piece."""
+    """Split the data of a `TrailRecord` as a `LargeObjectPiece`, or return None if the record is not such a piece."""
     return None if record.io_type != IO_LARGE_OBJECT else read_piece(record.data, record.order)
 
 
 def read_piece(data: bytes | None, order: ByteOrder) -> LargeObjectPiece | None:
-    """Split the data of one large-object piece into its five numbers and its bytes, or return None if the data are too short."""
+    """Split the data of a record that is a `LargeObjectPiece` into its five numbers and its bytes, or return None if the data are too short."""
     if data is None or len(data) < PIECE_HEAD:
         return None
     column, pieces, number, start, stated = (

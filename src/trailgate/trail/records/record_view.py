@@ -18,10 +18,10 @@ import numpy as np
 from trailgate.arrays import Longs, Mask, Octets, Structs
 from trailgate.columnar.gather import gather_matrix
 from trailgate.errors import DecodeError
+from trailgate.trail.format.header_fields import JULIAN_EPOCH
 from trailgate.trail.format.record_header import (
     BEFORE_IMAGE,
     BY_TABLE,
-    JULIAN_EPOCH,
     MOVED_AT,
     NAME_AT,
     ONLY,

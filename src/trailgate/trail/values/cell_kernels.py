@@ -1,4 +1,4 @@
-"""The loops that find cells in the data areas of trail records, and split areas of two images.
+"""The loops that find cells in the data areas of trail records, and try how an area of two images divides.
 
 A cell is a column index u16, a length u16, and a value of that length that begins with a null
 indicator of two bytes (trail format §10.1). `count_cells` proves that the cells of an area are
@@ -139,7 +139,7 @@ def holds_cells(data: Octets, offset: int, end: int, big: bool, columns: int) ->
 def check_cells(
     data: Octets, starts: Longs, ends: Longs, big: bool, columns: int, good: Mask
 ) -> int:
-    """Write a mask of the areas that cells fill exactly (see ``holds_cells``). Return the number of other areas."""
+    """Write a mask of the data areas that trail cells fill exactly (see ``holds_cells``). Return the number of other areas."""
     bad = 0
     for r in range(len(starts)):
         within = starts[r] >= ends[r] or (starts[r] >= 0 and ends[r] <= len(data))
@@ -200,38 +200,6 @@ def find_two_images(
         ):
             return start + width, split
     return -1, -1
-
-
-@kernel(writes=("widths", "borders"))
-def split_images(
-    data: Octets,
-    starts: Longs,
-    ends: Longs,
-    big: bool,
-    kinds: Octets,
-    columns: int,
-    widths: Longs,
-    borders: Longs,
-) -> int:
-    """Split data areas of two images into their cells: write the width of the length field that begins each area, and the end of the first image.
-
-    ``kinds`` is 0 for an area with one image; `find_two_images` describes the others. Returns the
-    first area that cannot be split, or -1.
-    """
-    for r in range(len(starts)):
-        widths[r] = 0
-        borders[r] = ends[r]
-        if kinds[r] == 0:
-            continue
-        start, end = starts[r], ends[r]
-        if start < 0 or end > len(data):
-            return r
-        first, second = find_two_images(data, start, end, big, kinds[r], columns)
-        if first < 0:
-            return r
-        widths[r] = first - start
-        borders[r] = second
-    return -1
 
 
 @kernel(writes=("last",))

@@ -3,7 +3,7 @@
 A file of level 5 or higher begins with the file header, a record for the database, and one record
 per table. Data records then name a table by its index, which is its position among the definitions.
 `patch_header` rewrites a header, for example after a damaged file was repaired; fields that do not
-describe the file itself stay unchanged. `encode_patches` changes the fields of a header that become
+describe the file itself stay unchanged. `encode_header_patches` changes the fields of a header that become
 known when its file is closed.
 """
 
@@ -190,8 +190,8 @@ def with_file_size(raw: bytes, size: int) -> bytes:
     return raw
 
 
-def encode_patches(header: FileHeader) -> list[tuple[int, bytes]]:
-    """Return the (offset, bytes) pairs that change the header of a written file in place.
+def encode_header_patches(header: FileHeader) -> list[tuple[int, bytes]]:
+    """Encode the patches of a trail file's header, (offset, bytes) pairs that change it in place.
 
     They cover the fields that become known when a file is closed or published: file name, sequence
     number, size, first and last CSN, first and last IO time, and LogBSN. The header must keep its

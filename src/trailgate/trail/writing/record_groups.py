@@ -50,14 +50,18 @@ from trailgate.trail.format.record_types import (
 )
 from trailgate.trail.format.tokens import ByteOrder
 from trailgate.trail.records.table_metadata import FIRST_INDEX
-from trailgate.trail.writing.tokens import OperationTokens
+from trailgate.trail.records.transactions import (
+    FIRST,
+    LAST,
+    MIDDLE,
+    ONLY_RECORD,
+    indicators_without_begin,
+    indicators_without_end,
+)
+from trailgate.trail.writing.token_maps import OperationTokens
 from trailgate.trail.writing.trail_format import TrailFormat
 
-FIRST, MIDDLE, LAST, ONLY = range(4)  # TransInd
-
-_INDICATORS: Final = byte_table({BEGIN: FIRST, END: LAST, WHOLE: ONLY}, MIDDLE)
-_BEFORE_OTHERS: Final = byte_table({FIRST: FIRST, ONLY: FIRST}, MIDDLE)
-_AFTER_OTHERS: Final = byte_table({LAST: LAST, ONLY: LAST}, MIDDLE)
+_INDICATORS: Final = byte_table({BEGIN: FIRST, END: LAST, WHOLE: ONLY_RECORD}, MIDDLE)
 _IO_TYPES: Final = byte_table(
     {
         INSERT: IO_INSERT,
@@ -71,7 +75,7 @@ _UNIFIED_TYPES: Final = byte_table({UPDATE: IO_UNIFIED_UPDATE, KEY_UPDATE: IO_UN
 
 
 def compact_updates(block: ChangeBlock) -> ChangeBlock:
-    """Omit from the trail records of updates what UPDATERECORDFORMAT COMPACT omits: unchanged columns become missing, except keys in the before image."""
+    """Reduce the updates of a block to the images that records in the form UPDATERECORDFORMAT COMPACT have: unchanged columns become missing, except keys in the before image."""
     updates: Mask = (block.op_type == UPDATE) | (block.op_type == KEY_UPDATE)
     keys = set(block.table.keys)
     befores, afters = list(block.before), list(block.after)
@@ -237,25 +241,9 @@ def group_records(
             io_type=types[op_type],
             trans_ind=np.where(paired, split, indicators),
             # Of a pair, only the first record can begin the transaction.
-            first=((indicators == FIRST) | (indicators == ONLY)) & ~(paired & second),
+            first=((indicators == FIRST) | (indicators == ONLY_RECORD)) & ~(paired & second),
         )
         yield group if chosen.all() else group.take(np.flatnonzero(chosen))
-
-
-def indicators_without_end(trans_ind: Octets) -> Octets:
-    """Return the transaction indicators (TransInd) to write in records that are followed by others of the same operation.
-
-    ``trans_ind`` are the operations' indicators: ONLY becomes FIRST, and LAST becomes MIDDLE.
-    """
-    return _BEFORE_OTHERS[trans_ind]
-
-
-def indicators_without_begin(trans_ind: Octets) -> Octets:
-    """Return the transaction indicators (TransInd) to write in records that follow others of the same operation.
-
-    ``trans_ind`` are the operations' indicators: ONLY becomes LAST, and FIRST becomes MIDDLE.
-    """
-    return _AFTER_OTHERS[trans_ind]
 
 
 def _check_types(block: ChangeBlock) -> None:

@@ -16,13 +16,8 @@ from trailgate.arrays import Longs, Mask, Octets, octets
 from trailgate.columnar.strings import StringBytes
 from trailgate.columnar.word_kernels import SPARE
 from trailgate.model.changes import Image
-from trailgate.trail.format.record_header import (
-    FROM_LOG,
-    H_FIXED,
-    INDICATOR,
-    JULIAN_EPOCH,
-    RECORD_HEADS,
-)
+from trailgate.trail.format.header_fields import JULIAN_EPOCH
+from trailgate.trail.format.record_header import FROM_LOG, H_FIXED, INDICATOR, RECORD_HEADS
 from trailgate.trail.format.record_types import ImagePrefix
 from trailgate.trail.format.tokens import (
     FRAME,
@@ -37,7 +32,7 @@ from trailgate.trail.format.tokens import (
 )
 from trailgate.trail.records.record import NO_NODE
 from trailgate.trail.values.codec import CellTarget, CellWriter, RecordValues
-from trailgate.trail.values.codecs import explain_unreadable, select_codecs
+from trailgate.trail.values.codec_table import explain_unreadable, select_codecs
 from trailgate.trail.writing.kernels import (
     add_token_sizes,
     write_area_frames,
@@ -47,7 +42,7 @@ from trailgate.trail.writing.kernels import (
     write_trailers,
 )
 from trailgate.trail.writing.record_groups import RecordImages, TrailRecordGroup
-from trailgate.trail.writing.tokens import check_size
+from trailgate.trail.writing.token_maps import check_size
 
 # Assumed: AuditPos and AuditRBA are 0 for a source without a redo log, as in DDL records of MySQL
 # (trail format §5.2).

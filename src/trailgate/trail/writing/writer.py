@@ -38,7 +38,7 @@ from trailgate.trail.writing.record_groups import (
     make_table_reference,
 )
 from trailgate.trail.writing.record_writer import RecordWriter
-from trailgate.trail.writing.tokens import select_written_tokens
+from trailgate.trail.writing.token_maps import select_written_tokens
 from trailgate.trail.writing.trail_format import (
     LEVEL_3,
     TrailFormat,

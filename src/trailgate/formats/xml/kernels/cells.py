@@ -113,7 +113,7 @@ def place_value(
     starts: Offsets,
     lengths: Offsets,
 ) -> int:
-    """Write the span of an XML cell's value in one image, unless it is missing there.
+    """Write the span of the value that an XML rule found for a column in one image, unless it is missing there.
 
     `plan[own]` is the beginning of this image's columns in the row of the cell's rule. Return 1 if
     the place is already filled, otherwise 0.
