@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 
 from trailgate.arrays import Mask, Octets
 from trailgate.browse.index import KINDS, NO_KIND, VERSIONS, IndexSpan, TrailIndex
+from trailgate.columnar.rows import as_mask
 from trailgate.errors import OptionError, did_you_mean
 from trailgate.model.changes import ChangeBlock, StateColumn
 from trailgate.model.positions import long_position
@@ -298,12 +299,6 @@ def _columns_of(index: TrailIndex, tables: TablePatterns | None) -> list[str] | 
         column.name for one in versions.values() for table in one for column in table.columns
     )
     return list(dict.fromkeys(columns))
-
-
-def as_mask(values: pa.Array) -> Mask:
-    """Convert the result of an Arrow condition to the mask of a filter, in which null is False."""
-    found: Mask = pc.fill_null(values, fill_value=False).to_numpy(zero_copy_only=False)
-    return found
 
 
 def _is_true(compare: object, one: str, bound: str) -> bool:

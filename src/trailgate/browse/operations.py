@@ -19,9 +19,10 @@ import numpy as np
 import pyarrow.compute as pc
 from markupsafe import escape
 
-from trailgate.browse.filters import OperationFilters, as_mask
+from trailgate.browse.filters import OperationFilters
 from trailgate.browse.index import IndexSpan, TrailIndex
 from trailgate.browse.spans import UnreadOperations, read_span
+from trailgate.columnar.rows import as_mask
 from trailgate.model.changes import ChangeBatch, ChangeBlock, StateColumn
 from trailgate.model.positions import long_position, parse_position
 from trailgate.model.tables import Column

@@ -19,19 +19,13 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import pyarrow.compute as pc
 
-from trailgate.browse.filters import (
-    OperationFilters,
-    RowKey,
-    RowKeys,
-    as_mask,
-    key_columns,
-    key_texts,
-)
+from trailgate.browse.filters import OperationFilters, RowKey, RowKeys, key_columns, key_texts
 from trailgate.browse.index import TrailIndex
 from trailgate.browse.matches import LatestResults
 from trailgate.browse.operations import OperationSearch
 from trailgate.browse.pages import Query, link_to, parse_place, place_text
 from trailgate.browse.spans import UnreadOperations, read_span
+from trailgate.columnar.rows import as_mask
 from trailgate.errors import OptionError
 from trailgate.model.changes import ChangeBlock
 from trailgate.model.positions import parse_position

@@ -302,3 +302,19 @@ def use_session(spark: SparkSession | str) -> Iterator[SparkSession]:
     finally:
         if not running:
             made.stop()
+
+
+@contextmanager
+def temporary_settings(spark: SparkSession, values: Mapping[str, str]) -> Iterator[None]:
+    """Context manager: change settings of a Spark session while it writes a table, and restore them afterwards."""
+    before = {name: spark.conf.get(name, None) for name in values}
+    try:
+        for name, value in values.items():
+            spark.conf.set(name, value)
+        yield
+    finally:
+        for name, earlier in before.items():
+            if earlier is None:
+                spark.conf.unset(name)
+            else:
+                spark.conf.set(name, earlier)

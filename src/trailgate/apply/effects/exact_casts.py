@@ -27,7 +27,7 @@ import pyarrow.compute as pc
 from trailgate.apply.effects.operation_errors import TOO_LARGE
 from trailgate.arrays import Mask
 from trailgate.columnar.numbers import NUMBER, parse_decimals
-from trailgate.columnar.rows import find_failing_row, row_error
+from trailgate.columnar.rows import find_equal_values, find_failing_row, row_error
 from trailgate.columnar.strings import trim_strings
 from trailgate.errors import DecodeError, DefinitionError, Where
 
@@ -202,19 +202,6 @@ def _cast_and_compare(values: pa.Array, arrow_type: pa.DataType) -> pa.Array:
     result = pc.cast(values, arrow_type)
     check_values_fit(values, find_equal_values(values, pc.cast(result, values.type)), arrow_type)
     return result
-
-
-def find_equal_values(one: pa.Array, other: pa.Array) -> Mask:
-    """Compare two columns of one type row by row, and return a mask of the equal values.
-
-    NULL equals NULL, and NaN equals NaN.
-    """
-    same = pc.fill_null(pc.equal(one, other), False)
-    if pa.types.is_floating(one.type):
-        both = pc.and_(pc.is_nan(one), pc.is_nan(other))
-        same = pc.or_(same, pc.fill_null(both, False))
-    equal: Mask = np.asarray(same) | (np.asarray(one.is_null()) & np.asarray(other.is_null()))
-    return equal
 
 
 def _number_through_text(values: pa.Array, arrow_type: pa.DataType) -> pa.Array:

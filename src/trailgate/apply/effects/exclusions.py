@@ -19,9 +19,10 @@ from itertools import compress, pairwise
 import numpy as np
 
 from trailgate.apply.effects.operation_errors import ErrorResponses, OperationErrors
-from trailgate.apply.effects.operations import TargetOperations, join_arrays
+from trailgate.apply.effects.operations import TargetOperations
 from trailgate.apply.effects.row_keys import encode_keys
 from trailgate.arrays import Longs, Mask
+from trailgate.columnar.rows import join_arrays
 from trailgate.errors import TrailgateError
 from trailgate.model.changes import KEY_UPDATE, TRUNCATE, UPDATE
 

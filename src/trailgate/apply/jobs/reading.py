@@ -25,6 +25,7 @@ from trailgate.apply.effects.folding import fold_operations
 from trailgate.apply.effects.operation_errors import OperationErrors
 from trailgate.apply.effects.operations import TargetOperations, convert_blocks, join_operations
 from trailgate.apply.effects.tables import TargetTable, add_missing_columns, make_target_table
+from trailgate.apply.replicat.mapping import map_to_same_table
 from trailgate.apply.targets.target import AppliedPosition
 from trailgate.arrays import Longs, Mask
 from trailgate.errors import TrailgateError
@@ -40,12 +41,6 @@ FOLD_ROWS: Final = 1 << 20  # operations on one table in a split, after which th
 
 Prepare = Callable[[ChangeBlock, OperationErrors], Sequence[ChangeBlock]]
 Part = tuple[ChangeBlock, Longs]  # a block, and the transaction number of each of its rows
-
-
-def map_to_same_table(block: ChangeBlock, faults: OperationErrors) -> Sequence[ChangeBlock]:
-    """Return a block that was read as operations on the target table of the same name, for runs without MAP statements."""
-    del faults
-    return (block,)
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ from trailgate.apply.effects.exclusions import number_dependent_rows
 from trailgate.apply.effects.meta_columns import POSITION
 from trailgate.apply.effects.nets import RowEffect
 from trailgate.apply.effects.operation_errors import DUPLICATE
-from trailgate.apply.effects.operations import TargetOperations, join_arrays
+from trailgate.apply.effects.operations import TargetOperations
 from trailgate.apply.effects.row_keys import encode_keys
 from trailgate.apply.effects.table_changes import TableChanges
 from trailgate.apply.effects.tables import TargetTable
@@ -36,6 +36,7 @@ from trailgate.apply.targets.target import (
     ValuesRefusedError,
 )
 from trailgate.arrays import Longs
+from trailgate.columnar.rows import join_arrays
 from trailgate.errors import TrailgateError
 from trailgate.model.changes import DELETE, INSERT, TRUNCATE
 

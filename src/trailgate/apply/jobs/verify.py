@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, Final, Unpack
 import numpy as np
 import pyarrow as pa
 
-from trailgate.apply.effects.exact_casts import CastGroup, cast_group_of, find_equal_values
+from trailgate.apply.effects.exact_casts import CastGroup, cast_group_of
 from trailgate.apply.effects.known_keys import (
     EXISTS_FLAG,
     LoadedTableChanges,
@@ -53,6 +53,7 @@ from trailgate.apply.targets.target import (
     group_positions,
     open_target,
 )
+from trailgate.columnar.rows import find_equal_values
 from trailgate.errors import (
     ApplyError,
     MissingDependencyError,

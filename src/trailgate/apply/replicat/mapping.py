@@ -399,3 +399,9 @@ def _op_types(block: ChangeBlock, types: Sequence[tuple[str, str]]) -> Octets:
             chosen |= block.op_type == KEY_UPDATE
         op_type[chosen] = ord(new)
     return op_type
+
+
+def map_to_same_table(block: ChangeBlock, faults: OperationErrors) -> Sequence[ChangeBlock]:
+    """Return a block that was read as operations on the target table of the same name, for runs without MAP statements."""
+    del faults
+    return (block,)

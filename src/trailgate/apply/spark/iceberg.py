@@ -19,16 +19,7 @@ from pyspark.sql.functions import lit
 from trailgate.apply.effects.nets import RowEffect, build_complete_rows
 from trailgate.apply.effects.table_changes import ClosingUpdate, TableChanges
 from trailgate.apply.effects.tables import TargetTable
-from trailgate.apply.spark.merge import (
-    ERRORS,
-    cause_line,
-    join_condition,
-    make_frame,
-    merge,
-    quote_name,
-    stage_rows,
-    temporary_settings,
-)
+from trailgate.apply.spark.merge import ERRORS, join_condition, merge, quote_name, stage_rows
 from trailgate.apply.targets import sql
 from trailgate.apply.targets.checkpoints import (
     ICEBERG_POSITION,
@@ -40,7 +31,9 @@ from trailgate.apply.targets.checkpoints import (
 from trailgate.apply.targets.faults import build_concurrent_run_error, build_conflict_error
 from trailgate.apply.targets.target import AppliedPosition, TablePosition
 from trailgate.errors import ApplyError, Where
-from trailgate.spark.schemas import arrow_schema, spark_schema
+from trailgate.spark.errors import cause_line
+from trailgate.spark.schemas import arrow_schema, make_frame, spark_schema
+from trailgate.spark.sessions import temporary_settings
 
 SETTING: Final = "spark.sql.iceberg.snapshot-property."
 CONFLICTS: Final = ("CommitFailedException", "Found conflicting files", "Found new conflicting")
