@@ -82,6 +82,11 @@ class TargetTable:
         """The names of the target table's key columns."""
         return tuple(self.columns[at].name for at in self.key)
 
+    @property
+    def extra_columns(self) -> tuple[int, ...]:
+        """The indexes of the target table's extra columns: those that the source lacks and that are not computed."""
+        return tuple(at for at, one in enumerate(self.columns) if one.extra and not one.computed)
+
     def as_defined(self, name: tuple[str, ...], schema: pa.Schema) -> TargetTable:
         """Return this table as it is defined in the target, under ``name`` and with the columns of ``schema``.
 

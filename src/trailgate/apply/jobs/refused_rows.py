@@ -28,7 +28,7 @@ from trailgate.apply.effects.operations import TargetOperations
 from trailgate.apply.effects.row_keys import encode_keys
 from trailgate.apply.effects.table_changes import TableChanges
 from trailgate.apply.effects.tables import TargetTable
-from trailgate.apply.jobs.reading import SplitOperations, slice_batch
+from trailgate.apply.jobs.split_operations import SplitOperations
 from trailgate.apply.targets.target import (
     FindingTarget,
     RefusedRows,
@@ -272,7 +272,7 @@ def find_first_refused(
     while fails - fits > 1:
         middle = (fits + fails) // 2
         end = numbers[middle - 1] + 1
-        part = slice_batch(batch, 0, end)
+        part = batch.between(0, end)
         error = None if part is None else retry(part)
         if error is None:
             fits = middle

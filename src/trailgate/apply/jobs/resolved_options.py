@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any, Final
 
 from trailgate.apply.jobs.options import ApplyOptions
-from trailgate.apply.jobs.reading import Prepare
+from trailgate.apply.jobs.split_operations import Prepare
 from trailgate.apply.replicat.mapping import ReplicatMapping, map_to_same_table
 from trailgate.apply.replicat.replicat_files import parse_replicat
 from trailgate.apply.targets.target import is_target_address
