@@ -215,8 +215,8 @@ def _join(buffered: list[pa.RecordBatch]) -> pa.RecordBatch:
     return buffered[0] if len(buffered) == 1 else pa.concat_batches(buffered)
 
 
-def find_equal_values(one: pa.Array, other: pa.Array) -> Mask:
-    """Compare two columns of one type row by row, and return a mask of the equal values.
+def mask_equal_values(one: pa.Array, other: pa.Array) -> Mask:
+    """Compare two Arrow columns of one type row by row, and return a mask of the equal values.
 
     NULL equals NULL, and NaN equals NaN.
     """
@@ -233,7 +233,7 @@ def join_arrays(parts: Sequence[pa.Array]) -> pa.Array:
     return parts[0] if len(parts) == 1 else pa.concat_arrays(parts)
 
 
-def as_mask(values: pa.Array) -> Mask:
-    """Convert the result of an Arrow condition to the mask of a filter, in which null is False."""
+def condition_to_mask(values: pa.Array) -> Mask:
+    """Convert the boolean result of an Arrow condition to a mask, in which null is False."""
     found: Mask = pc.fill_null(values, fill_value=False).to_numpy(zero_copy_only=False)
     return found

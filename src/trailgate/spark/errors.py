@@ -1,7 +1,8 @@
-"""Report errors in Spark's workers as one line.
+"""Report errors of Spark, and errors in its workers, as one line.
 
 PySpark's worker sends the traceback of an exception to the driver. The text of our errors already
-contains the file, the place and the cause, so ``brief_errors`` omits the traceback.
+contains the file, the place and the cause, so ``brief_errors`` omits the traceback. ``find_cause_line`` finds the cause in
+an error that Spark raises in the driver.
 """
 
 from __future__ import annotations
@@ -95,8 +96,8 @@ def _in_worker() -> bool:
 CAUSE: Final = "Caused by: "
 
 
-def cause_line(error: Exception) -> str:
-    """Return the line of a Spark error that names its cause, or the first line if no line does."""
+def find_cause_line(error: Exception) -> str:
+    """Return the line of a Spark or Java error that names its cause, or the first line if no line does."""
     java = getattr(error, "java_exception", None)
     lines = (str(error) if java is None else str(java.toString())).splitlines()
     causes = [line for line in str(error).splitlines() if line.startswith(CAUSE)]

@@ -107,6 +107,6 @@ def _fits(value: pa.Array, kind: pa.DataType) -> bool:
     return True
 
 
-def make_frame(spark: SparkSession, rows: pa.Table) -> DataFrame:
-    """Convert an Arrow table of rows to write to a DataFrame of a Spark session."""
+def frame_of_table(spark: SparkSession, rows: pa.Table) -> DataFrame:
+    """Create a Spark DataFrame of the rows and the schema of an Arrow table."""
     return spark.createDataFrame(rows, spark_schema(rows.schema))

@@ -246,6 +246,6 @@ def cell_text(value: Any) -> str:
 
 
 def row_texts(batch: pa.RecordBatch) -> Iterator[tuple[str | None, ...]]:
-    """Convert the rows of an Arrow batch to strings, for CSV files and the SQL page. None is NULL."""
+    """Convert the rows of an Arrow batch to tuples of strings. None is NULL."""
     columns = ([plain_text(value) for value in values_of(column)] for column in batch)
     return zip(*columns, strict=True)

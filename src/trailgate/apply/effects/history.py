@@ -51,7 +51,7 @@ from trailgate.apply.effects.row_keys import (
 from trailgate.apply.effects.table_changes import ClosingUpdate, TableChanges
 from trailgate.apply.effects.tables import FetchRows, TargetColumn, TargetTable, make_empty_fetch
 from trailgate.arrays import Longs, Mask
-from trailgate.columnar.rows import find_equal_values, join_arrays
+from trailgate.columnar.rows import join_arrays, mask_equal_values
 from trailgate.errors import OptionError
 from trailgate.model.changes import ABSENT, DELETE, INSERT, KEY_UPDATE, TRUNCATE, StateColumn
 
@@ -237,7 +237,7 @@ def _column_versions(
         # The same column in the state before, to compare with.
         earlier = np.where(first, len(kept) + before, np.arange(len(kept)) - 1)
         previous = join_arrays([value, stored_values]).take(pa.array(earlier, mask=~was))
-        equal &= find_equal_values(value, previous)
+        equal &= mask_equal_values(value, previous)
         values.append(value)
     # A deleted row only closes a version, and an unchanged one does neither.
     opens = exists & (~was | ~equal)

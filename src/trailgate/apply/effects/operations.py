@@ -21,7 +21,7 @@ from trailgate.apply.effects.column_types import make_conversion
 from trailgate.apply.effects.operation_errors import OperationErrors
 from trailgate.apply.effects.tables import KEYLESS_HINT, TargetColumn, TargetTable
 from trailgate.arrays import Longs, Mask, Octets
-from trailgate.columnar.rows import BadRowIsolation, find_equal_values, join_arrays
+from trailgate.columnar.rows import BadRowIsolation, join_arrays, mask_equal_values
 from trailgate.errors import ApplyError, DecodeError, TrailgateError, Where
 from trailgate.model.changes import (
     ABSENT,
@@ -385,7 +385,7 @@ def _check_key(
 def _differing(new: Sequence[pa.Array], old: Sequence[pa.Array]) -> Mask:
     differs = np.zeros(len(new[0]), bool)
     for one, other in zip(new, old, strict=True):
-        differs |= ~find_equal_values(one, other)
+        differs |= ~mask_equal_values(one, other)
     return differs
 
 

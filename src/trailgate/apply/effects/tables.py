@@ -141,7 +141,7 @@ class TargetTable:
         return [index_of.get(column.name.casefold()) for column in self.columns]
 
 
-def fold_upper_case(name: str) -> str:
+def make_target_name(name: str) -> str:
     """Convert the name of a source table or column to its name in a target table that is created: ``ORDERS`` becomes ``orders``, and ``Orders`` is unchanged.
 
     Oracle stores unquoted names in upper case, PostgreSQL in lower case.
@@ -172,10 +172,10 @@ def make_target_table(table: Table, name: str | None = None) -> TargetTable:
             where=Where(table=table.name),
             hint="Give its definition with --definitions FILE",
         )
-    parts = tuple(fold_upper_case(unquote(part)) for part in NAME_PART.findall(name or table.name))
+    parts = tuple(make_target_name(unquote(part)) for part in NAME_PART.findall(name or table.name))
     columns = tuple(
         TargetColumn(
-            fold_upper_case(column.name),
+            make_target_name(column.name),
             created_type(column),
             column.family is TypeFamily.NUMBER_TEXT,
             column.external_length if column.family is TypeFamily.TEXT else None,

@@ -84,8 +84,8 @@ def build_rows_error(
     return joined.with_numbers(first.numbers)
 
 
-def check_deferred_rows(target: FindingTarget, written: Written) -> None:
-    """Check the written rows of a batch against the target's deferred constraints, before the commit.
+def refuse_deferred_rows(target: FindingTarget, written: Written) -> None:
+    """Check the target's deferred constraints before the commit, and find the rows of a batch that they refuse.
 
     Raises RowRefusedError if they reject rows that were written. The error lists all rejected rows
     of one table if the target can find them.
@@ -245,8 +245,8 @@ def find_refused_values(
     return {number: one for number, one in errors.items() if number not in batch.errors}
 
 
-def find_middle(batch: SplitOperations) -> int | None:
-    """Return the number of the operation at which a batch can be halved between two transactions, or None if it has only one transaction."""
+def find_middle_transaction(batch: SplitOperations) -> int | None:
+    """Return the number of the operation at which a refused batch can be halved between two transactions, or None if it has only one transaction."""
     pairs = [(one.order, one.transaction) for one in batch.operations.values()]
     order = np.concatenate([order for order, _ in pairs])
     sort = np.argsort(order)

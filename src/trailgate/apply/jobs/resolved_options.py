@@ -115,7 +115,7 @@ class ResolvedApplyOptions:
 
 
 def local_time() -> datetime:
-    """Return the current time in the time zone of this process, for ``@DATENOW``."""
+    """Return the time of ``@DATENOW`` in MAP statements: the current time in the time zone of this process."""
     return datetime.now(UTC).astimezone()
 
 

@@ -33,12 +33,12 @@ from trailgate.apply.jobs.options import ApplyOptions
 from trailgate.apply.jobs.refused_rows import (
     RowsRefusedError,
     build_rows_error,
-    check_deferred_rows,
     find_first_refused,
-    find_middle,
+    find_middle_transaction,
     find_refused_operations,
     find_refused_values,
     locate_refusal,
+    refuse_deferred_rows,
 )
 from trailgate.apply.jobs.reports import ApplyReport, TableReport
 from trailgate.apply.jobs.schemas import TargetSchemas
@@ -138,7 +138,7 @@ class BatchWriter:
                 without = replace(batch, errors={**batch.errors, **by_row})
                 return self.apply(without, policy, rounds - 1)
         # Halves are applied one after the other, since the second may depend on rows of the first.
-        middle = find_middle(batch)
+        middle = find_middle_transaction(batch)
         if middle is not None:
             parts = batch.between(0, middle), batch.between(middle, batch.rows)
             done = ApplyReport()
@@ -314,7 +314,7 @@ class BatchWriter:
                     table = one.nets.table
                     raise build_rows_error(error, table, rows, effects, number) from None
         if finding is not None:
-            check_deferred_rows(finding, effects)
+            refuse_deferred_rows(finding, effects)
 
     def _discard(
         self, batch: SplitOperations, faults: OperationErrors, excluded: frozenset[int]

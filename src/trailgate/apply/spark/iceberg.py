@@ -31,8 +31,8 @@ from trailgate.apply.targets.checkpoints import (
 from trailgate.apply.targets.faults import build_concurrent_run_error, build_conflict_error
 from trailgate.apply.targets.target import AppliedPosition, TablePosition
 from trailgate.errors import ApplyError, Where
-from trailgate.spark.errors import cause_line
-from trailgate.spark.schemas import arrow_schema, make_frame, spark_schema
+from trailgate.spark.errors import find_cause_line
+from trailgate.spark.schemas import arrow_schema, frame_of_table, spark_schema
 from trailgate.spark.sessions import temporary_settings
 
 SETTING: Final = "spark.sql.iceberg.snapshot-property."
@@ -204,7 +204,7 @@ class SessionIcebergTarget:
         # No row has to be found by its key: append, or replace all rows.
         if effects.emptied or effects.appended:
             inserted = build_complete_rows(nets.where(nets.effect != RowEffect.DELETE))
-            rows = make_frame(self._spark, inserted).writeTo(name)
+            rows = frame_of_table(self._spark, inserted).writeTo(name)
             if effects.emptied:
                 rows.overwrite(lit(True))
             else:
@@ -220,7 +220,7 @@ class SessionIcebergTarget:
         name = self._name((LAKE_STATE, self._group))
         with _refusing(name):
             self._create_namespace((LAKE_STATE,))
-            make_frame(self._spark, row).writeTo(name).using("iceberg").createOrReplace()
+            frame_of_table(self._spark, row).writeTo(name).using("iceberg").createOrReplace()
 
     def rollback(self) -> None:
         """Do nothing: written Iceberg tables are committed, and are skipped when the batch is applied again."""
@@ -269,7 +269,7 @@ def _refusing(name: str) -> Iterator[None]:
     try:
         yield
     except ERRORS as error:
-        line = cause_line(error)
+        line = find_cause_line(error)
         if any(one in str(error) for one in CONFLICTS):
             raise build_conflict_error(line, name) from None
         problem = f"the session refuses: {line}"

@@ -21,7 +21,7 @@ from trailgate.apply.effects.table_changes import TableChanges
 from trailgate.apply.effects.tables import TargetTable
 from trailgate.apply.targets import sql
 from trailgate.apply.targets.lake_keys import find_key_range
-from trailgate.spark.schemas import make_frame
+from trailgate.spark.schemas import frame_of_table
 
 try:
     from py4j.protocol import Py4JError
@@ -54,7 +54,7 @@ def merge(
 def stage_rows(spark: SparkSession, rows: pa.Table) -> Iterator[str]:
     """Context manager: create a temporary view of a Spark session with these rows, and yield its name."""
     name = f"trailgate_{uuid4().hex}"
-    make_frame(spark, rows).createOrReplaceTempView(name)
+    frame_of_table(spark, rows).createOrReplaceTempView(name)
     try:
         yield name
     finally:

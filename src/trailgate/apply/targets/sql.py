@@ -504,10 +504,10 @@ class ComparisonScope(NamedTuple):
         return f"e.{quote_sql_name(known_flag_name(name))} IS NOT TRUE"
 
 
-def build_comparison(
+def build_comparison_statements(
     expected: str, actual: str, names: Sequence[str], known: ComparisonScope, most: int
 ) -> tuple[str, str]:
-    """Build two SQL statements for ``--verify`` that compare two tables by key: one counts the rows of each kind, the other returns the first ``most`` differing rows.
+    """Build two SQL statements that compare an expected table with the target's by key: one counts the rows of each kind, the other returns the first ``most`` differing rows.
 
     ``expected`` and ``actual`` name the tables, and ``names`` the compared columns.
 

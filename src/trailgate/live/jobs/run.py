@@ -31,7 +31,7 @@ from trailgate.live.jobs.feed import (
     make_feed,
 )
 from trailgate.live.jobs.source import SourcePosition, read_source_position
-from trailgate.live.jobs.units import HELD_BYTES, UnitResult, UnitSorter, skipped_totals
+from trailgate.live.jobs.units import HELD_BYTES, UnitResult, UnitSorter, count_feed_skips
 from trailgate.messages.metadata import JMS_MESSAGE_ID, MessageIdRule, message_id_header
 from trailgate.messages.skipped import (
     SkippedTotals,
@@ -250,7 +250,7 @@ class LiveCapture:
         if len(part):
             parsed = self._capture.parse(part.messages, self._state, part.problems)
             self._state = parsed.state
-            skipped = skipped_totals(part, parsed.skipped)
+            skipped = count_feed_skips(part, parsed.skipped)
             # A note that is built from several batches, such as a number of heartbeats, is not among them.
             notes = self._capture.warnings_of_part(parsed.notes) & parsed.notes
             self._note(notes, skipped)
