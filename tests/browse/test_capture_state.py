@@ -16,7 +16,7 @@ from sample_trail import DEFINITIONS, Op, changes
 from trailgate.browse.capture_state import CaptureState, capture_state
 from trailgate.browse.index import TrailIndex
 from trailgate.live.files.journal_writer import Journal
-from trailgate.live.jobs.run import SourcePosition
+from trailgate.live.jobs.source import SourcePosition
 from trailgate.storage.files.locks import lock, lock_holder
 from trailgate.storage.files.manifest import Manifest, write_manifest
 from trailgate.storage.files.trail_files import list_trail

@@ -14,7 +14,7 @@ from apply.test_net_effects import history
 from laws import chance
 from oracles.apply_naive import Source
 from trailgate import OptionError, apply_trail
-from trailgate.apply.spark.writer import plan_frame_apply
+from trailgate.apply.spark.writer import plan_writer_apply
 from trailgate.model.changes import OPERATIONS_SCHEMA
 
 pytestmark = pytest.mark.spark
@@ -129,4 +129,4 @@ def test_unsupported_settings_are_refused(options: dict[str, Any], problem: str)
     if "no order" in problem:
         schema = schema.__class__([one for one in schema if one.name != "position"])
     with pytest.raises(OptionError, match=problem):
-        plan_frame_apply(options, schema, None, streams=False)
+        plan_writer_apply(options, schema, None, streams=False)

@@ -76,7 +76,7 @@ def capture_state(listing: TrailListing) -> CaptureState | None:
 
 def _commit(prefix: str, checkpoint: Checkpoint) -> LastCommit:
     """Describe the commit in a live capture's checkpoint, with the messages in its quarantine and journal."""
-    from trailgate.live.jobs.run import read_source_position  # noqa: PLC0415  it knows all protocols
+    from trailgate.live.jobs.source import read_source_position  # noqa: PLC0415
 
     end = TrailPosition(checkpoint.file, checkpoint.offset)
     time = int(checkpoint_path(prefix).stat().st_mtime) * 1_000_000

@@ -31,7 +31,7 @@ from trailgate.model.changes import OPERATIONS_SCHEMA, ChangeBatch
 from trailgate.model.operations_table import to_operations
 from trailgate.sql.job import QueryCancellation
 from trailgate.terminal.json_csv import check_column_names
-from trailgate.terminal.plain_values import json_text, plain_text, values_of
+from trailgate.terminal.plain_values import json_text, row_texts, values_of
 
 SKIP: Final = "skip"  # the value of ``unread`` that skips unreadable parts
 FILE_TYPES: Final[Mapping[str, str]] = {
@@ -39,12 +39,6 @@ FILE_TYPES: Final[Mapping[str, str]] = {
     "parquet": "application/vnd.apache.parquet",
     "jsonl": "application/jsonl; charset=utf-8",
 }
-
-
-def row_texts(batch: pa.RecordBatch) -> Iterator[tuple[str | None, ...]]:
-    """Convert the rows of an Arrow batch to strings, for CSV files and the SQL page. None is NULL."""
-    columns = ([plain_text(value) for value in values_of(column)] for column in batch)
-    return zip(*columns, strict=True)
 
 
 def write_parquet(file: BinaryIO, reader: pa.RecordBatchReader) -> None:

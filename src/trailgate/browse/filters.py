@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 
 from trailgate.arrays import Mask, Octets
 from trailgate.browse.index import KINDS, NO_KIND, VERSIONS, IndexSpan, TrailIndex
+from trailgate.columnar.rows import condition_to_mask
 from trailgate.errors import OptionError, did_you_mean
 from trailgate.model.changes import ChangeBlock, StateColumn
 from trailgate.model.positions import long_position
@@ -71,17 +72,21 @@ class RowKeys:
             for key in self.keys if texts is not None else ():
                 held = np.ones(len(block), bool)
                 for text, value in zip(texts or (), key.values, strict=True):
-                    held &= as_mask(pc.equal(text, value))
+                    held &= condition_to_mask(pc.equal(text, value))
                 if key.begin is not None:
-                    held &= as_mask(pc.greater_equal(block.position, long_position(*key.begin)))
+                    held &= condition_to_mask(
+                        pc.greater_equal(block.position, long_position(*key.begin))
+                    )
                 if key.end is not None:
-                    held &= as_mask(pc.less_equal(block.position, long_position(*key.end)))
+                    held &= condition_to_mask(
+                        pc.less_equal(block.position, long_position(*key.end))
+                    )
                 found |= held
         return found
 
 
 def key_columns(block: ChangeBlock) -> tuple[Column, ...]:
-    """Return the key columns of a block's table, which filters by row test, or () if it has no key."""
+    """Return the key columns of a block's table, by which a page filters or follows rows, or () if it has no key."""
     return tuple(column for column in block.table.columns if column.key)
 
 
@@ -214,9 +219,9 @@ class OperationFilters:
             (self.indicators, lambda: _is_one_of(block.tx_ind, self.indicators)),
             (earliest is not None, lambda: block.op_ts >= (earliest or 0)),
             (latest is not None, lambda: block.op_ts <= (latest or 0)),
-            (self.tx, lambda: as_mask(pc.equal(block.tx_id, self.tx))),
-            (self.from_csn, lambda: ~as_mask(below_csn(block.csn, self.from_csn))),
-            (self.to_csn, lambda: ~as_mask(above_csn(block.csn, self.to_csn))),
+            (self.tx, lambda: condition_to_mask(pc.equal(block.tx_id, self.tx))),
+            (self.from_csn, lambda: ~condition_to_mask(below_csn(block.csn, self.from_csn))),
+            (self.to_csn, lambda: ~condition_to_mask(above_csn(block.csn, self.to_csn))),
             (self.owner, lambda: _is_equal(block.tx_owner, rows, self.owner)),
             (self.token, lambda: _has_token(block.tokens, rows, self.token)),
             (keys, lambda: np.zeros(rows, bool) if keys is None else keys.mask_operations(block)),
@@ -247,19 +252,19 @@ class OperationFilters:
                 if image.values is not None:
                     found |= self._matches(column, image, len(block))
                 if image.problems is not None:  # an unreadable value may be the wanted one
-                    found |= as_mask(image.problems.is_valid())
+                    found |= condition_to_mask(image.problems.is_valid())
         return found
 
     def _matches(self, column: Column, image: StateColumn, rows: int) -> Mask:
         """Return a mask of the rows whose value of a column, in one image, matches the filter of values."""
         logged = ~image.is_missing(rows)
         if self.match == NULL:
-            return logged & as_mask(pc.is_null(image.values))
+            return logged & condition_to_mask(pc.is_null(image.values))
         text = formatter_for(column)(image.values)
         if self.match == EQUALS:
-            return logged & as_mask(pc.equal(text, self.text))
+            return logged & condition_to_mask(pc.equal(text, self.text))
         # A missing value is null in ``values``, and null matches nothing.
-        return as_mask(pc.match_substring(text, self.text, ignore_case=True))
+        return condition_to_mask(pc.match_substring(text, self.text, ignore_case=True))
 
 
 def filters_of(index: TrailIndex, query: Mapping[str, str]) -> OperationFilters:
@@ -300,19 +305,13 @@ def _columns_of(index: TrailIndex, tables: TablePatterns | None) -> list[str] | 
     return list(dict.fromkeys(columns))
 
 
-def as_mask(values: pa.Array) -> Mask:
-    """Convert the result of an Arrow condition to the mask of a filter, in which null is False."""
-    found: Mask = pc.fill_null(values, fill_value=False).to_numpy(zero_copy_only=False)
-    return found
-
-
 def _is_true(compare: object, one: str, bound: str) -> bool:
     assert callable(compare)
     return bool(compare(pa.array([one]), bound)[0].as_py())
 
 
-def exact_table(name: str) -> str:
-    """Return the filter of operations that matches exactly one table, even if its name contains wildcards such as ``*``."""
+def exact_table_filter(name: str) -> str:
+    """Return the text of the table filter in a page's address that matches exactly one table, even if its name contains wildcards such as ``*``."""
     return EXACTLY + name
 
 
@@ -344,7 +343,7 @@ def _is_one_of(codes: Octets, letters: str) -> Mask:
 
 def _is_equal(values: pa.Array | None, rows: int, wanted: str) -> Mask:
     """Return a mask of the rows whose value is ``wanted``. If there is no such column (None), no row is selected."""
-    return np.zeros(rows, bool) if values is None else as_mask(pc.equal(values, wanted))
+    return np.zeros(rows, bool) if values is None else condition_to_mask(pc.equal(values, wanted))
 
 
 def _has_token(tokens: pa.Array | None, rows: int, wanted: str) -> Mask:
@@ -362,7 +361,7 @@ def _has_token(tokens: pa.Array | None, rows: int, wanted: str) -> Mask:
     else:
         hits = pc.or_(named, pc.match_substring(tokens.items, wanted, ignore_case=True))
     # The hits before each row's first and last token differ where the row has one.
-    before = np.concatenate(([0], np.cumsum(as_mask(hits))))
+    before = np.concatenate(([0], np.cumsum(condition_to_mask(hits))))
     offsets = tokens.offsets.to_numpy()
     found: Mask = before[offsets[1:]] > before[offsets[:-1]]
     return found

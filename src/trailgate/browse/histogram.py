@@ -102,12 +102,12 @@ def first_day(month: int) -> datetime:
 
 
 def to_microseconds(moment: datetime) -> int:
-    """Convert a date and time to microseconds since 1970."""
+    """Convert the time at which a bin or bar begins to microseconds since 1970."""
     return round(moment.timestamp()) * SECOND
 
 
 def to_moment(microseconds: int) -> datetime:
-    """Convert microseconds since 1970 to a date and time in UTC."""
+    """Convert a time of a histogram, in microseconds since 1970, to a date and time in UTC."""
     return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=microseconds)
 
 

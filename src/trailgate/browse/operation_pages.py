@@ -19,7 +19,7 @@ from trailgate.browse.filters import (
     MISSING,
     NULL,
     OperationFilters,
-    exact_table,
+    exact_table_filter,
     filters_of,
 )
 from trailgate.browse.index import KINDS, TrailIndex
@@ -86,7 +86,7 @@ def operations_page(index: TrailIndex, query: Query, summaries: Summaries) -> di
     is_small = index.bytes <= AT_ONCE and len(index.tables) <= NAMED
     return _matches(index, query, summaries, 0.0 if is_small else None) | {
         "rows": result.rows,
-        "tables": [exact_table(one) if SPECIAL & set(one) else one for one in names],
+        "tables": [exact_table_filter(one) if SPECIAL & set(one) else one for one in names],
         "operations": total,
         "hurried": result.hurried,
         "share": index.share_before(place) if place else 1.0,
@@ -155,7 +155,7 @@ def _matches(
                 ],
             )
             for title, name, counts, to_filter in (
-                ("Tables", "table", summary.tables, exact_table),
+                ("Tables", "table", summary.tables, exact_table_filter),
                 ("Owners", "owner", summary.owners.counts, str),
                 ("Transactions", "tx", summary.transactions.counts, str),
             )

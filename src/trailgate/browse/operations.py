@@ -19,9 +19,10 @@ import numpy as np
 import pyarrow.compute as pc
 from markupsafe import escape
 
-from trailgate.browse.filters import OperationFilters, as_mask
+from trailgate.browse.filters import OperationFilters
 from trailgate.browse.index import IndexSpan, TrailIndex
 from trailgate.browse.spans import UnreadOperations, read_span
+from trailgate.columnar.rows import condition_to_mask
 from trailgate.model.changes import ChangeBatch, ChangeBlock, StateColumn
 from trailgate.model.positions import long_position, parse_position
 from trailgate.model.tables import Column
@@ -254,7 +255,7 @@ class OperationSearch:
             passed = self.filters.matching(block)
             if self.place:
                 compare = pc.less if self.back else pc.greater_equal
-                passed &= as_mask(compare(block.position, long_position(*self.place)))
+                passed &= condition_to_mask(compare(block.position, long_position(*self.place)))
             keep[block.order] = passed
         chosen = np.flatnonzero(keep)
         # drop all but the last (or the first) ``rows`` matches, before values become text

@@ -39,7 +39,7 @@ RUN_TIME: Final = re.compile(r"-([0-9]{16})$")
 COUNTED: Final = ("messages", "transactions", "operations", "quarantined", "skipped_files")
 
 
-def no_link(page: str, **query: object) -> str:
+def _no_link(page: str, **query: object) -> str:
     """Return an empty address for the overview in a report, which has no other pages to link to."""
     del page, query
     return ""
@@ -166,5 +166,5 @@ def render_report(index: TrailIndex) -> str:
     # the page's security policy allows this style sheet by its hash
     digest = b64encode(sha256(style.encode()).digest()).decode()
     # The state of a running capture is not part of the trail, so a report does not show it.
-    values = overview(index, no_link) | {"style": style, "digest": digest, "capture": None}
-    return render("report.html", values, no_link)
+    values = overview(index, _no_link) | {"style": style, "digest": digest, "capture": None}
+    return render("report.html", values, _no_link)

@@ -19,19 +19,13 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import pyarrow.compute as pc
 
-from trailgate.browse.filters import (
-    OperationFilters,
-    RowKey,
-    RowKeys,
-    as_mask,
-    key_columns,
-    key_texts,
-)
+from trailgate.browse.filters import OperationFilters, RowKey, RowKeys, key_columns, key_texts
 from trailgate.browse.index import TrailIndex
 from trailgate.browse.matches import LatestResults
 from trailgate.browse.operations import OperationSearch
 from trailgate.browse.pages import Query, link_to, parse_place, place_text
 from trailgate.browse.spans import UnreadOperations, read_span
+from trailgate.columnar.rows import condition_to_mask
 from trailgate.errors import OptionError
 from trailgate.model.changes import ChangeBlock
 from trailgate.model.positions import parse_position
@@ -147,7 +141,7 @@ def _key_updates_of(block: ChangeBlock, columns: tuple[str, ...]) -> Iterator[Ke
     differs = np.zeros(len(block), bool)
     for old, new in zip(before, after, strict=True):
         # A column that is null in one image is not logged there, so it did not change.
-        differs |= as_mask(pc.not_equal(old, new))
+        differs |= condition_to_mask(pc.not_equal(old, new))
     for row in np.flatnonzero(differs).tolist():
         old_key = tuple(text[row].as_py() for text in before)
         new_key = tuple(

@@ -11,7 +11,7 @@ from typing import Any, Final
 import pyarrow as pa
 from markupsafe import escape
 
-from trailgate.browse.exports import WRITERS, RowsFile, row_texts, write_rows
+from trailgate.browse.exports import WRITERS, RowsFile, write_rows
 from trailgate.browse.index import TrailIndex
 from trailgate.browse.operations import CHARACTERS, LONGEST
 from trailgate.browse.pages import Query, link_to
@@ -21,6 +21,7 @@ from trailgate.model.changes import OPERATIONS_SCHEMA
 from trailgate.model.tables import Column
 from trailgate.sql.job import OTHERS, QueryCancellation, QueryRows, run_query
 from trailgate.storage.reading.trails import read_trail
+from trailgate.terminal.plain_values import row_texts
 
 SHOWN: Final = 500  # the most rows on a page, and the most tables listed
 WIDEST: Final = 500  # the most columns of an answer on a page

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from trailgate.browse.charts import time_chart
-from trailgate.browse.filters import OperationFilters, exact_table
+from trailgate.browse.filters import OperationFilters, exact_table_filter
 from trailgate.browse.index import KINDS, TrailIndex
 from trailgate.browse.operations import OperationSearch
 from trailgate.browse.pages import KIND_NAMES, Query, link_to, place_text
@@ -33,7 +33,7 @@ def table_page(index: TrailIndex, query: Query) -> dict[str, Any]:
         kinds = totals.kinds.tolist()
         versions: list[tuple[TrailPosition | None, Table]] = list(totals.versions)
         chart = time_chart(
-            totals.over_time, "Operations over time", link_to, table=exact_table(name)
+            totals.over_time, "Operations over time", link_to, table=exact_table_filter(name)
         )
     if not versions and index.found.definitions is not None:
         versions = [(None, one) for one in index.definitions if one.name == name]
@@ -52,7 +52,11 @@ def table_page(index: TrailIndex, query: Query) -> dict[str, Any]:
         "name": name,
         "totals": totals,
         "counts": [
-            (KIND_NAMES[kind], number, link_to("operations", table=exact_table(name), kinds=kind))
+            (
+                KIND_NAMES[kind],
+                number,
+                link_to("operations", table=exact_table_filter(name), kinds=kind),
+            )
             for kind, number in zip(KINDS, kinds, strict=True)
             if number
         ],
@@ -68,7 +72,7 @@ def table_page(index: TrailIndex, query: Query) -> dict[str, Any]:
         "more_versions": len(versions) - len(listed),
         "creations": list(_creations(versions[-1][1])) if versions else [],
         "rows": latest.rows[::-1],
-        "all_rows": link_to("operations", table=exact_table(name)),
+        "all_rows": link_to("operations", table=exact_table_filter(name)),
     }
 
 

@@ -1,4 +1,4 @@
-"""Work with the rows of columns: find bad rows, group rows by key, set rows to null, and join record batches.
+"""Work with the rows of columns: find bad rows, compare rows, group them by key, set them to null, and join arrays and record batches.
 
 `convert_valid_rows` calls a conversion with the rows that are not null. `BadRowIsolation` processes many
 rows at once; if that fails, it halves them until each bad row is alone.
@@ -6,7 +6,7 @@ rows at once; if that fails, it halves them until each bad row is alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
 import numpy as np
@@ -221,3 +221,27 @@ def as_slice(rows: Longs) -> Longs | slice:
     Other row numbers are returned unchanged. The numbers must ascend, without repeating one.
     """
     return slice(len(rows)) if len(rows) and rows[-1] == len(rows) - 1 else rows
+
+
+def mask_equal_values(one: pa.Array, other: pa.Array) -> Mask:
+    """Compare two Arrow columns of one type row by row, and return a mask of the equal values.
+
+    NULL equals NULL, and NaN equals NaN.
+    """
+    same = pc.fill_null(pc.equal(one, other), False)
+    if pa.types.is_floating(one.type):
+        both = pc.and_(pc.is_nan(one), pc.is_nan(other))
+        same = pc.or_(same, pc.fill_null(both, False))
+    equal: Mask = np.asarray(same) | (np.asarray(one.is_null()) & np.asarray(other.is_null()))
+    return equal
+
+
+def join_arrays(parts: Sequence[pa.Array]) -> pa.Array:
+    """Concatenate Arrow arrays of one type. A single array is returned as it is, without a copy."""
+    return parts[0] if len(parts) == 1 else pa.concat_arrays(parts)
+
+
+def condition_to_mask(values: pa.Array) -> Mask:
+    """Convert the boolean result of an Arrow condition to a mask, in which null is False."""
+    found: Mask = pc.fill_null(values, fill_value=False).to_numpy(zero_copy_only=False)
+    return found

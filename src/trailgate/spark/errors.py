@@ -1,7 +1,8 @@
-"""Report errors in Spark's workers as one line.
+"""Report errors of Spark, and errors in its workers, as one line.
 
 PySpark's worker sends the traceback of an exception to the driver. The text of our errors already
-contains the file, the place and the cause, so ``brief_errors`` omits the traceback.
+contains the file, the place and the cause, so ``brief_errors`` omits the traceback. ``find_cause_line`` finds the cause in
+an error that Spark raises in the driver.
 """
 
 from __future__ import annotations
@@ -90,3 +91,17 @@ def _in_worker() -> bool:
     """Return whether this process is a worker of PySpark, started by its daemon or by ours."""
     main = getattr(sys.modules.get("__main__"), "__spec__", None)
     return main is not None and main.name.startswith(("pyspark.", WORKER_DAEMON))
+
+
+CAUSE: Final = "Caused by: "
+
+
+def find_cause_line(error: Exception) -> str:
+    """Return the line of a Spark or Java error that names its cause, or the first line if no line does."""
+    java = getattr(error, "java_exception", None)
+    lines = (str(error) if java is None else str(java.toString())).splitlines()
+    causes = [line for line in str(error).splitlines() if line.startswith(CAUSE)]
+    candidates = [
+        line.removeprefix(CAUSE).strip() for line in (*causes[-1:], *lines) if line.strip()
+    ]
+    return candidates[0] if candidates else type(error).__name__

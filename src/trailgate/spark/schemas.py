@@ -1,4 +1,4 @@
-"""Convert schemas between Arrow and Spark, and batches to exactly the schema that Spark expects.
+"""Convert schemas, tables and batches between Arrow and Spark, with exactly the schema that Spark expects.
 
 ``cast_batches`` converts batches to the names and types that Spark expects, and reports the first
 value that does not fit.
@@ -11,6 +11,7 @@ from inspect import signature
 from typing import Any, Final
 
 import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema, from_arrow_type, to_arrow_schema
 from pyspark.sql.types import ArrayType, StructField, StructType
 
@@ -104,3 +105,8 @@ def _fits(value: pa.Array, kind: pa.DataType) -> bool:
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         return False
     return True
+
+
+def frame_of_table(spark: SparkSession, rows: pa.Table) -> DataFrame:
+    """Create a Spark DataFrame of the rows and the schema of an Arrow table."""
+    return spark.createDataFrame(rows, spark_schema(rows.schema))

@@ -1,4 +1,4 @@
-"""Spark sessions: create local ones with our defaults, check given ones, and register our formats with them.
+"""Spark sessions: create local ones with our defaults, check given ones, change their settings, and register our formats.
 
 The command line, the demo and the tests use the local session. Sessions that users create are not
 changed, except that our formats are registered.
@@ -302,3 +302,19 @@ def use_session(spark: SparkSession | str) -> Iterator[SparkSession]:
     finally:
         if not running:
             made.stop()
+
+
+@contextmanager
+def temporary_settings(spark: SparkSession, values: Mapping[str, str]) -> Iterator[None]:
+    """Context manager: change settings of a Spark session, and restore them afterwards."""
+    before = {name: spark.conf.get(name, None) for name in values}
+    try:
+        for name, value in values.items():
+            spark.conf.set(name, value)
+        yield
+    finally:
+        for name, earlier in before.items():
+            if earlier is None:
+                spark.conf.unset(name)
+            else:
+                spark.conf.set(name, earlier)

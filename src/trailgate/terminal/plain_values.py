@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
@@ -243,3 +243,9 @@ def value_text(value: str | None) -> str:
 def cell_text(value: Any) -> str:
     """Format a value for a cell of a printed table."""
     return value_text(plain_text(value))
+
+
+def row_texts(batch: pa.RecordBatch) -> Iterator[tuple[str | None, ...]]:
+    """Convert the rows of an Arrow batch to tuples of strings. None is NULL."""
+    columns = ([plain_text(value) for value in values_of(column)] for column in batch)
+    return zip(*columns, strict=True)

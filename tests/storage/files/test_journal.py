@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from laws import examples
 from received_messages import received
 from trailgate.errors import BrokerError, StorageError, WriteError
-from trailgate.live.files.journal_reader import lines_of
+from trailgate.live.files.journal_reader import read_journal_lines
 from trailgate.live.files.journal_segments import encode_frame
 from trailgate.live.files.journal_writer import Journal, JournalOptions, StoredMessages
 from trailgate.model.positions import long_position
@@ -62,7 +62,7 @@ def test_stored_messages_are_read_from_any_number(
             assert offsets[part.number + i] == (part.segment, offset)
     # Ascending, and each once: they identify the messages.
     assert sorted(set(offsets.values())) == list(offsets.values())
-    positions = [json.loads(line)["position"] for line in lines_of(folder, start)]
+    positions = [json.loads(line)["position"] for line in read_journal_lines(folder, start)]
     assert positions == [long_position(*offsets[n]) for n in range(start, len(wanted))]
 
 

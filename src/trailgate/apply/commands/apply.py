@@ -164,7 +164,7 @@ def command(arguments: ApplyArguments, trail: TrailToApply = None) -> None:
 
 def apply(arguments: ApplyArguments, trail: str) -> None:
     """Run ``trailgate apply`` once: apply a trail, and print the result. Raises Exit if some operations were not applied."""
-    from trailgate.apply.commands.follow import retry_policy
+    from trailgate.apply.commands.follow import build_target_retries
     from trailgate.apply.commands.output import print_report
     from trailgate.apply.jobs.reports import (
         ApplyReport,
@@ -175,7 +175,7 @@ def apply(arguments: ApplyArguments, trail: str) -> None:
 
     log_to_stderr(LOG)
     done = ApplyReport()
-    with _open_run(arguments, trail, retry_policy(arguments.patience)) as run:
+    with _open_run(arguments, trail, build_target_retries(arguments.patience)) as run:
         with progress_bar("applying", unit="operations", show=not arguments.as_json) as progress:
             for report in run.batches():
                 done += report

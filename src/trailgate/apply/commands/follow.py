@@ -19,7 +19,7 @@ from trailgate.apply.jobs.apply import ApplyRun
 from trailgate.apply.jobs.metrics import (
     ApplyStatistics,
     format_apply_metrics,
-    measure_age,
+    measure_apply_lag,
     try_measure_lag,
 )
 from trailgate.apply.jobs.reports import ApplyReport
@@ -69,7 +69,7 @@ class ApplyView(LiveView):
             rows.append(("skipped", ", ".join(skipped)))
         rows += [("note", notice) for notice in self._notices]
         if at is not None:
-            age = measure_age(at)
+            age = measure_apply_lag(at)
             rows.append(("lag", "unknown" if age is None else f"last one {format_age(age)} old"))
             csn = "" if at.csn is None else f", CSN {at.csn}"
             rows.append(("trail", f"applied up to {short_position(at.position)}{csn}"))
@@ -203,7 +203,7 @@ class FollowLoop:
                 watch.tick()
                 return is_asked()
 
-            retries = retry_policy(patience, lasting=True, stopped=stopped)
+            retries = build_target_retries(patience, lasting=True, stopped=stopped)
             try:
                 run = watch.run = stack.enter_context(opened(retries))
                 self._follow(run, watch, stopped)
@@ -246,13 +246,13 @@ class FollowLoop:
                 time.sleep(min(left, LOOK))
 
 
-def retry_policy(
+def build_target_retries(
     patience: float | None,
     *,
     lasting: bool = False,
     stopped: Callable[[], bool] = lambda: False,
 ) -> Retries:
-    """Build the policy by which the commands of apply retry after faults of the target.
+    """Build the retries with which a command of apply waits for its target after faults.
 
     Retries end after ``patience`` seconds. If that is None, a ``lasting`` run retries without end.
     """

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from trailgate.apply.jobs.metrics import ApplyStatistics, measure_age
+from trailgate.apply.jobs.metrics import ApplyStatistics, measure_apply_lag
 from trailgate.apply.jobs.options import ApplyOptions
 from trailgate.apply.jobs.reports import ApplyReport, count_discarded, report_to_json
 from trailgate.errors import count_noun
@@ -35,7 +35,10 @@ def print_batch(report: ApplyReport, faults: Mapping[str, int], *, as_json: bool
     """
     with quiet_pipe():
         if as_json:
-            line = {**report_to_json(report, faults), "lag_seconds": measure_age(report.position)}
+            line = {
+                **report_to_json(report, faults),
+                "lag_seconds": measure_apply_lag(report.position),
+            }
             print(json.dumps(line, ensure_ascii=False), flush=True)
         else:
             print_notices(report.notices)
@@ -46,7 +49,7 @@ def print_batch(report: ApplyReport, faults: Mapping[str, int], *, as_json: bool
 def _sentence(report: ApplyReport) -> str:
     rows = ", ".join(f"{name} {one.operations:,}" for name, one in report.tables.items())
     at = "" if report.position is None else short_position(report.position.position)
-    lag, discards = measure_age(report.position), count_discarded(report)
+    lag, discards = measure_apply_lag(report.position), count_discarded(report)
     old = "" if lag is None else f", {format_age(lag)} old"
     more = f"; {discards:,} discarded" if discards else ""
     return f"{count_noun(report.operations, 'operation')} up to {at}{old}: {rows}{more}"

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final
 
-from trailgate.apply.commands.follow import retry_policy
+from trailgate.apply.commands.follow import build_target_retries
 from trailgate.apply.commands.output import print_notices
 from trailgate.apply.jobs.apply import describe_unapplied
 from trailgate.apply.jobs.metrics import ApplyLag, find_unapplied_begin
@@ -69,7 +69,7 @@ def show_status(
     """
     log_to_stderr(LOG)
     group = resolve_apply_options(options).options.group
-    positions = call_with_retries(partial(group_positions, target), retry_policy(patience))
+    positions = call_with_retries(partial(group_positions, target), build_target_retries(patience))
     if group != GROUP:
         positions = [one for one in positions if one.group == group]
     groups = [_status(one, trail, definitions) for one in positions]

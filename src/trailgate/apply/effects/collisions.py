@@ -15,10 +15,10 @@ import numpy as np
 
 from trailgate.apply.effects.nets import NetChanges, RowEffect
 from trailgate.apply.effects.operation_errors import DUPLICATE, MISSING
-from trailgate.apply.effects.operations import join_arrays
 from trailgate.apply.effects.row_keys import encode_keys
 from trailgate.apply.effects.tables import KEYLESS_HINT, FetchRows
 from trailgate.arrays import Longs, Mask
+from trailgate.columnar.rows import join_arrays
 from trailgate.errors import ApplyError, Where
 from trailgate.model.changes import DELETE, INSERT, KEY_UPDATE, UPDATE
 

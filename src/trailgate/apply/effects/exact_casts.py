@@ -27,7 +27,7 @@ import pyarrow.compute as pc
 from trailgate.apply.effects.operation_errors import TOO_LARGE
 from trailgate.arrays import Mask
 from trailgate.columnar.numbers import NUMBER, parse_decimals
-from trailgate.columnar.rows import find_failing_row, row_error
+from trailgate.columnar.rows import find_failing_row, mask_equal_values, row_error
 from trailgate.columnar.strings import trim_strings
 from trailgate.errors import DecodeError, DefinitionError, Where
 
@@ -179,8 +179,8 @@ def _plain(text: str) -> str:
     return f"{'-' if sign else ''}{integer}{'.' if fraction else ''}{fraction}"
 
 
-def parse_numbers(values: pa.Array, arrow_type: pa.DataType | str) -> pa.StringArray:
-    """Cast integers, floats or text exactly to decimal text without exponent or padding, such as "12" for " +12".
+def cast_to_number_text(values: pa.Array, arrow_type: pa.DataType | str) -> pa.StringArray:
+    """Cast a source column of integers, floats or text exactly to decimal text for a number column of the target: " +12" becomes "12".
 
     Raises DecodeError for text that is not a number.
     """
@@ -200,25 +200,12 @@ def parse_numbers(values: pa.Array, arrow_type: pa.DataType | str) -> pa.StringA
 def _cast_and_compare(values: pa.Array, arrow_type: pa.DataType) -> pa.Array:
     """Cast a column to the type, and raise DecodeError for the first value that changes when it is cast back."""
     result = pc.cast(values, arrow_type)
-    check_values_fit(values, find_equal_values(values, pc.cast(result, values.type)), arrow_type)
+    check_values_fit(values, mask_equal_values(values, pc.cast(result, values.type)), arrow_type)
     return result
 
 
-def find_equal_values(one: pa.Array, other: pa.Array) -> Mask:
-    """Compare two columns of one type row by row, and return a mask of the equal values.
-
-    NULL equals NULL, and NaN equals NaN.
-    """
-    same = pc.fill_null(pc.equal(one, other), False)
-    if pa.types.is_floating(one.type):
-        both = pc.and_(pc.is_nan(one), pc.is_nan(other))
-        same = pc.or_(same, pc.fill_null(both, False))
-    equal: Mask = np.asarray(same) | (np.asarray(one.is_null()) & np.asarray(other.is_null()))
-    return equal
-
-
 def _number_through_text(values: pa.Array, arrow_type: pa.DataType) -> pa.Array:
-    text = parse_numbers(values, arrow_type)
+    text = cast_to_number_text(values, arrow_type)
     try:
         if pa.types.is_decimal(arrow_type):
             return parse_decimals(text, arrow_type)
@@ -231,10 +218,10 @@ def _number_through_text(values: pa.Array, arrow_type: pa.DataType) -> pa.Array:
 
 
 def _float_by_digits(values: pa.Array, arrow_type: pa.DataType) -> pa.Array:
-    text = parse_numbers(values, arrow_type)
+    text = cast_to_number_text(values, arrow_type)
     result = pc.cast(text, arrow_type)
     back = spell_numbers_plainly(pc.cast(result, pa.string()))
-    check_values_fit(values, find_equal_values(text, back), arrow_type)
+    check_values_fit(values, mask_equal_values(text, back), arrow_type)
     return result
 
 
@@ -256,7 +243,7 @@ def _float_of_number(values: pa.Array, arrow_type: pa.DataType) -> pa.Array:
 
 
 def _boolean_of_number(values: pa.Array, arrow_type: pa.DataType) -> pa.Array:
-    return pc.cast(parse_numbers(values, arrow_type), arrow_type)  # 0 or 1
+    return pc.cast(cast_to_number_text(values, arrow_type), arrow_type)  # 0 or 1
 
 
 def _time_of_text(values: pa.Array, arrow_type: pa.DataType) -> pa.Array:

@@ -13,17 +13,22 @@ whether transaction 2 succeeds, and only then whether row C is a duplicate in tr
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import compress, pairwise
+from typing import Final
 
 import numpy as np
 
-from trailgate.apply.effects.operation_errors import ErrorResponses, OperationErrors
-from trailgate.apply.effects.operations import TargetOperations, join_arrays
+from trailgate.apply.effects.operation_errors import ErrorResponses, OperationErrors, extract_reason
+from trailgate.apply.effects.operations import TargetOperations
 from trailgate.apply.effects.row_keys import encode_keys
 from trailgate.arrays import Longs, Mask
+from trailgate.columnar.rows import join_arrays
 from trailgate.errors import TrailgateError
-from trailgate.model.changes import KEY_UPDATE, TRUNCATE, UPDATE
+from trailgate.model.changes import KEY_UPDATE, TRUNCATE, UPDATE, ChangeBlock
+
+OTHERS: Final = "another operation of its transaction cannot be applied"
 
 
 def find_final_errors(
@@ -132,3 +137,23 @@ def unapplied_mask(
     """
     mask: Mask = np.isin(order, list(faults.errors)) | np.isin(transactions, list(excluded))
     return mask
+
+
+def count_unapplied(
+    blocks: Sequence[tuple[ChangeBlock, Longs]],
+    faults: OperationErrors,
+    excluded: frozenset[int],
+) -> Mapping[str, int]:
+    """Count the operations of a batch that are not applied, by the reason of their errors, or of their excluded transactions.
+
+    ``blocks`` are the operations and their transaction numbers, ``faults`` the errors of operations, and ``excluded`` the numbers of the excluded
+    transactions.
+    """
+    counts = Counter(map(extract_reason, faults.errors.values()))
+    unapplied = sum(
+        int(unapplied_mask(block.order, transactions, faults, excluded).sum())
+        for block, transactions in blocks
+    )
+    # Operations without an error of their own, whose transaction is excluded.
+    others = unapplied - len(faults.errors)
+    return counts + Counter({OTHERS: others} if others > 0 else {})

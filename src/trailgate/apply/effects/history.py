@@ -30,7 +30,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.apply.effects.collisions import CollisionPolicy, count_existing_rows, find_collisions
-from trailgate.apply.effects.exact_casts import find_equal_values
 from trailgate.apply.effects.nets import (
     NetChanges,
     RowEffect,
@@ -39,7 +38,7 @@ from trailgate.apply.effects.nets import (
     no_net_changes,
 )
 from trailgate.apply.effects.operation_errors import OperationErrors
-from trailgate.apply.effects.operations import TargetOperations, join_arrays
+from trailgate.apply.effects.operations import TargetOperations
 from trailgate.apply.effects.replay import NOT_LOGGED, OperationReplay
 from trailgate.apply.effects.row_keys import (
     Key,
@@ -52,6 +51,7 @@ from trailgate.apply.effects.row_keys import (
 from trailgate.apply.effects.table_changes import ClosingUpdate, TableChanges
 from trailgate.apply.effects.tables import FetchRows, TargetColumn, TargetTable, make_empty_fetch
 from trailgate.arrays import Longs, Mask
+from trailgate.columnar.rows import join_arrays, mask_equal_values
 from trailgate.errors import OptionError
 from trailgate.model.changes import ABSENT, DELETE, INSERT, KEY_UPDATE, TRUNCATE, StateColumn
 
@@ -237,7 +237,7 @@ def _column_versions(
         # The same column in the state before, to compare with.
         earlier = np.where(first, len(kept) + before, np.arange(len(kept)) - 1)
         previous = join_arrays([value, stored_values]).take(pa.array(earlier, mask=~was))
-        equal &= find_equal_values(value, previous)
+        equal &= mask_equal_values(value, previous)
         values.append(value)
     # A deleted row only closes a version, and an unchanged one does neither.
     opens = exists & (~was | ~equal)

@@ -42,7 +42,7 @@ from trailgate.apply.effects.nets import (
     join_net_changes,
 )
 from trailgate.apply.effects.operation_errors import OperationErrors
-from trailgate.apply.effects.operations import TargetOperations, join_arrays
+from trailgate.apply.effects.operations import TargetOperations
 from trailgate.apply.effects.replay import NOT_LOGGED, logged_images
 from trailgate.apply.effects.row_keys import (
     Key,
@@ -55,6 +55,7 @@ from trailgate.apply.effects.row_keys import (
 from trailgate.apply.effects.table_changes import TableChanges
 from trailgate.apply.effects.tables import FetchRows, TargetColumn, TargetTable, make_empty_fetch
 from trailgate.arrays import Longs, Mask
+from trailgate.columnar.rows import join_arrays
 from trailgate.model.changes import DELETE, INSERT, KEY_UPDATE, Image, StateColumn
 
 EXISTS_FLAG: Final = "trailgate:there"

@@ -17,10 +17,11 @@ import numpy as np
 import pyarrow as pa
 
 from trailgate.apply.effects.kernels import NONE, find_last_logged, scan_keys
-from trailgate.apply.effects.operations import TargetOperations, join_arrays
+from trailgate.apply.effects.operations import TargetOperations
 from trailgate.apply.effects.row_keys import encode_keys
 from trailgate.apply.effects.tables import TargetTable
 from trailgate.arrays import Longs, Mask, Octets
+from trailgate.columnar.rows import join_arrays
 from trailgate.model.changes import ABSENT, DELETE, INSERT, KEY_UPDATE, Image, StateColumn
 
 

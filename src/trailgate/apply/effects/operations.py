@@ -18,11 +18,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.apply.effects.column_types import make_conversion
-from trailgate.apply.effects.exact_casts import find_equal_values
 from trailgate.apply.effects.operation_errors import OperationErrors
 from trailgate.apply.effects.tables import KEYLESS_HINT, TargetColumn, TargetTable
 from trailgate.arrays import Longs, Mask, Octets
-from trailgate.columnar.rows import BadRowIsolation
+from trailgate.columnar.rows import BadRowIsolation, join_arrays, mask_equal_values
 from trailgate.errors import ApplyError, DecodeError, TrailgateError, Where
 from trailgate.model.changes import (
     ABSENT,
@@ -386,7 +385,7 @@ def _check_key(
 def _differing(new: Sequence[pa.Array], old: Sequence[pa.Array]) -> Mask:
     differs = np.zeros(len(new[0]), bool)
     for one, other in zip(new, old, strict=True):
-        differs |= ~find_equal_values(one, other)
+        differs |= ~mask_equal_values(one, other)
     return differs
 
 
@@ -435,8 +434,3 @@ def _join_states(parts: Sequence[tuple[StateColumn, int]]) -> StateColumn:
     return StateColumn(
         join_arrays(values), np.concatenate([one.is_missing(rows) for one, rows in parts])
     )
-
-
-def join_arrays(parts: Sequence[pa.Array]) -> pa.Array:
-    """Concatenate Arrow arrays of one type. A single array is returned as it is, without a copy."""
-    return parts[0] if len(parts) == 1 else pa.concat_arrays(parts)

@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 from trailgate.apply.effects.collisions import CollisionPolicy
 from trailgate.apply.effects.nets import NetChanges, RowEffect, no_net_changes
 from trailgate.apply.effects.operation_errors import OperationErrors
-from trailgate.apply.effects.operations import TargetOperations, join_arrays
+from trailgate.apply.effects.operations import TargetOperations
 from trailgate.apply.effects.row_keys import encode_keys
 from trailgate.apply.effects.table_changes import (
     ChangesBetweenTruncates,
@@ -31,6 +31,7 @@ from trailgate.apply.effects.table_changes import (
 )
 from trailgate.apply.effects.tables import FetchRows, TargetColumn, TargetTable
 from trailgate.arrays import Mask
+from trailgate.columnar.rows import join_arrays
 from trailgate.model.changes import DELETE, TRUNCATE, UPDATE, StateColumn
 
 DELETED: Final = "_deleted"

@@ -23,9 +23,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.apply.effects.exact_casts import (
+    cast_to_number_text,
     check_values_fit,
     lost_value_error,
-    parse_numbers,
     spell_numbers_plainly,
 )
 from trailgate.apply.effects.operation_errors import TOO_LARGE, TOO_LONG
@@ -180,7 +180,7 @@ def _check_padded(values: pa.Array, stored: DatabaseColumnType, fixed: bool) -> 
 def _check_number(values: pa.Array, stored: DatabaseColumnType, fixed: bool) -> pa.Array:
     """Check numbers in text against a database column of numeric(``size``, ``scale``). The text stays unchanged."""
     del fixed
-    plain = parse_numbers(values, stored.name)
+    plain = cast_to_number_text(values, stored.name)
     if stored.size < 0:
         return values
     for row, text in enumerate(plain.to_pylist()):
@@ -206,7 +206,7 @@ def _lowest(number: Decimal) -> int:
 
 def _check_integer(values: pa.Array, stored: DatabaseColumnType, fixed: bool) -> pa.Array:
     del fixed
-    plain = parse_numbers(values, stored.name)
+    plain = cast_to_number_text(values, stored.name)
     integral = pc.match_substring_regex(plain, "^-?[0-9]+$")
     check_values_fit(values, np.asarray(pc.fill_null(integral, True)), stored.name)
     low, high = BOUNDS.get(stored.name, (-math.inf, math.inf))

@@ -82,6 +82,11 @@ class TargetTable:
         """The names of the target table's key columns."""
         return tuple(self.columns[at].name for at in self.key)
 
+    @property
+    def extra_columns(self) -> tuple[int, ...]:
+        """The indexes of the target table's extra columns: those that the source lacks and that are not computed."""
+        return tuple(at for at, one in enumerate(self.columns) if one.extra and not one.computed)
+
     def as_defined(self, name: tuple[str, ...], schema: pa.Schema) -> TargetTable:
         """Return this table as it is defined in the target, under ``name`` and with the columns of ``schema``.
 
@@ -136,7 +141,7 @@ class TargetTable:
         return [index_of.get(column.name.casefold()) for column in self.columns]
 
 
-def fold_upper_case(name: str) -> str:
+def make_target_name(name: str) -> str:
     """Convert the name of a source table or column to its name in a target table that is created: ``ORDERS`` becomes ``orders``, and ``Orders`` is unchanged.
 
     Oracle stores unquoted names in upper case, PostgreSQL in lower case.
@@ -167,10 +172,10 @@ def make_target_table(table: Table, name: str | None = None) -> TargetTable:
             where=Where(table=table.name),
             hint="Give its definition with --definitions FILE",
         )
-    parts = tuple(fold_upper_case(unquote(part)) for part in NAME_PART.findall(name or table.name))
+    parts = tuple(make_target_name(unquote(part)) for part in NAME_PART.findall(name or table.name))
     columns = tuple(
         TargetColumn(
-            fold_upper_case(column.name),
+            make_target_name(column.name),
             created_type(column),
             column.family is TypeFamily.NUMBER_TEXT,
             column.external_length if column.family is TypeFamily.TEXT else None,

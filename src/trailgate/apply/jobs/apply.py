@@ -2,7 +2,7 @@
 
 A batch is a sequence of complete transactions, for example 256 MiB of the trail. For each batch:
 
-1. The new part of the trail is cut into splits, and threads read them (``reading.py``).
+1. The new part of the trail is cut into splits, and threads read them (``split_operations.py``).
 2. Operations are grouped by target table. Operations that a table already contains are skipped.
 3. The rest is reduced to at most one change per key and written to the target (``tables.py``).
 4. The target commits the changes together with the position of the batch's last operation.
@@ -22,9 +22,9 @@ from typing import Final, Self, Unpack
 from trailgate.apply.effects.operations import TargetOperations
 from trailgate.apply.jobs.group_sources import GroupSource
 from trailgate.apply.jobs.options import OPTIONS, ApplyKeywords, ApplyOptions
-from trailgate.apply.jobs.reading import FOLD_ROWS, SplitOperations, SplitWork
 from trailgate.apply.jobs.reports import ApplyReport
 from trailgate.apply.jobs.resolved_options import check_option_effects, resolve_apply_options
+from trailgate.apply.jobs.split_operations import FOLD_ROWS, SplitOperations, SplitWork
 from trailgate.apply.jobs.tables import TargetTables
 from trailgate.apply.targets.target import AppliedPosition, ApplyTarget
 from trailgate.errors import (
@@ -43,7 +43,7 @@ from trailgate.storage.files.addresses import Address
 from trailgate.storage.files.trail_files import TrailFiles, TrailPosition, find_trail
 from trailgate.storage.reading.message_stream import BatchLimit
 from trailgate.storage.reading.splits import NoticeLog, TrailSplit
-from trailgate.storage.reading.stored_position import APPLIED, StoredPosition, record_digest
+from trailgate.storage.reading.stored_position import APPLIED, record_digest
 from trailgate.storage.reading.threads import run_in_order, thread_count
 from trailgate.storage.reading.trail_definitions import (
     TrailDefinitions,
@@ -202,7 +202,7 @@ class ApplyRun:
                 self.csn_notices = tuple(csn_limit_notices(trail, self._options.csn_limits))
                 self._place = self._stream.initial(EARLIEST)
             else:
-                self._place = self._stream.resume_at(to_stored_position(known))
+                self._place = self._stream.resume_at(known.to_stored())
         except BaseException:
             self.close()
             raise
@@ -384,7 +384,7 @@ class ApplyRun:
         done = self._tables.done
         if done is None or self._options.dry_run:
             return
-        before = to_stored_position(done).first_needed
+        before = done.to_stored().first_needed
         # Only whole files can be purged, so store it once per file and not after each batch.
         if reached.number > before.number:
             self._tables.store(replace(done, reached=long_position(*reached)))
@@ -402,7 +402,7 @@ class ApplyRun:
                 f"the group has applied {applied.trail}, but this run reads {self._source}",
                 hint="Use the same options as for apply",
             )
-        self._stream.resume_at(to_stored_position(applied))
+        self._stream.resume_at(applied.to_stored())
 
     def read_batches(self) -> Iterator[Mapping[str, TargetOperations]]:
         """Read each batch without applying it, and yield its operations by target table."""
@@ -485,11 +485,6 @@ class ApplyRun:
             raise OptionError(problem, where=where, hint=hint)
 
 
-def to_stored_position(applied: AppliedPosition) -> StoredPosition:
-    """Convert the position up to which a trail is applied to the form with which trail readers resume."""
-    return StoredPosition(applied.position, applied.csn, applied.digest, applied.reached)
-
-
 def describe_unapplied(
     trail: Address, applied: AppliedPosition, definitions: Address | Definitions | None = None
 ) -> tuple[str, ...]:
@@ -499,7 +494,7 @@ def describe_unapplied(
     damaged.
     """
     stream = TrailStream(partial(find_trail, trail, definitions), APPLIED)
-    start = stream.resume_at(to_stored_position(applied))
+    start = stream.resume_at(applied.to_stored())
     stream.check_numbers(start)
     rest = stream.rest(start)
     return () if rest is None else rest.notices

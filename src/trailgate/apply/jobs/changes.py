@@ -7,7 +7,6 @@ succeed. So `compute` repeats until the errors are final.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -16,22 +15,20 @@ import numpy as np
 import pyarrow as pa
 
 from trailgate.apply.effects.collisions import CollisionPolicy
-from trailgate.apply.effects.exclusions import find_final_errors, unapplied_mask
+from trailgate.apply.effects.exclusions import find_final_errors
 from trailgate.apply.effects.modes import ComputeChanges
 from trailgate.apply.effects.nets import RowEffect, compute_net_changes
 from trailgate.apply.effects.operation_errors import (
     DISCARD_TRANSACTION,
     ErrorResponses,
     OperationErrors,
-    extract_reason,
 )
 from trailgate.apply.effects.operations import TargetOperations
 from trailgate.apply.effects.table_changes import TableChanges
 from trailgate.apply.effects.tables import TargetTable
-from trailgate.apply.jobs.discards import OTHERS
-from trailgate.apply.jobs.reading import SplitOperations
 from trailgate.apply.jobs.reports import TableReport, count_changes
 from trailgate.apply.jobs.schemas import TableModes
+from trailgate.apply.jobs.split_operations import SplitOperations
 from trailgate.apply.replicat.mapping import ReplicatMapping as MapStatements
 from trailgate.apply.targets.target import ApplyTarget
 from trailgate.errors import TrailgateError
@@ -131,24 +128,6 @@ class ChangeComputation:
             steps = effects_of(mode.logged(operations), fetch, policy, faults)
         failed = int(np.isin(operations.order, list(faults.errors)).sum())
         return str(operations.table), steps, count_changes(operations, steps, failed)
-
-
-def count_reasons(
-    batch: SplitOperations, faults: OperationErrors, excluded: frozenset[int]
-) -> Mapping[str, int]:
-    """Count the operations of a batch that are not applied, by reason.
-
-    ``faults`` are the errors of operations, and ``excluded`` the numbers of the excluded
-    transactions.
-    """
-    counts = Counter(map(extract_reason, faults.errors.values()))
-    unapplied = sum(
-        int(unapplied_mask(block.order, transactions, faults, excluded).sum())
-        for block, transactions in batch.blocks
-    )
-    # Operations without an error of their own, whose transaction is excluded.
-    others = unapplied - len(faults.errors)
-    return counts + Counter({OTHERS: others} if others > 0 else {})
 
 
 def _fetch(target: ApplyTarget, table: TargetTable, keys: pa.Table, keys_alone: bool) -> pa.Table:

@@ -20,6 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from trailgate.apply.effects.exclusions import OTHERS
 from trailgate.apply.jobs.options import ApplyOptions
 from trailgate.errors import OptionError, TrailgateError, Where, mask_logins
 from trailgate.model.changes import ChangeBatch, ChangeBlock
@@ -28,7 +29,6 @@ from trailgate.storage.files.durable import convert_write_errors
 
 REASON: Final = "reason"
 BEGIN: Final = b'{"reason": '  # the beginning of each line
-OTHERS: Final = "another operation of its transaction cannot be applied"
 IMAGES: Final = ("before", "after", "tokens")
 
 

@@ -19,18 +19,18 @@ import pyarrow.compute as pc
 
 from trailgate.apply.effects.column_types import ChosenColumnTypes
 from trailgate.apply.effects.operation_errors import OperationErrors
-from trailgate.apply.effects.operations import join_arrays
 from trailgate.apply.jobs.options import ApplyOptions
-from trailgate.apply.jobs.reading import Prepare, SplitWork
 from trailgate.apply.jobs.reports import ApplyReport
 from trailgate.apply.jobs.resolved_options import (
     ResolvedApplyOptions,
     check_option_effects,
     resolve_apply_options,
 )
+from trailgate.apply.jobs.split_operations import Prepare, SplitWork
 from trailgate.apply.jobs.tables import TargetTables
 from trailgate.apply.targets.target import check_address
 from trailgate.arrays import Longs
+from trailgate.columnar.rows import join_arrays
 from trailgate.errors import OptionError, TransactionError, Where
 from trailgate.jobs.retries import Retries, call_with_retries
 from trailgate.model.changes import ChangeBatch, ChangeBlock

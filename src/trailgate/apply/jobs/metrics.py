@@ -74,11 +74,11 @@ class ApplyLag(NamedTuple):
         """Compute the lag of the target tables from the number of unapplied bytes and the last applied position."""
         if not lag_bytes:
             return cls(0, 0.0)
-        return cls(lag_bytes, measure_age(position))
+        return cls(lag_bytes, measure_apply_lag(position))
 
 
-def measure_age(position: AppliedPosition | None) -> float | None:
-    """Return the seconds since the operation at a position was committed at its source, or None if unknown."""
+def measure_apply_lag(position: AppliedPosition | None) -> float | None:
+    """Return the lag of apply: the seconds since the operation at a position was committed at its source, or None if unknown."""
     if position is None or position.op_ts is None:
         return None
     return round(time.time() - position.op_ts / 1e6, 3)

@@ -24,11 +24,11 @@ from trailgate.apply.effects.exclusions import number_dependent_rows
 from trailgate.apply.effects.meta_columns import POSITION
 from trailgate.apply.effects.nets import RowEffect
 from trailgate.apply.effects.operation_errors import DUPLICATE
-from trailgate.apply.effects.operations import TargetOperations, join_arrays
+from trailgate.apply.effects.operations import TargetOperations
 from trailgate.apply.effects.row_keys import encode_keys
 from trailgate.apply.effects.table_changes import TableChanges
 from trailgate.apply.effects.tables import TargetTable
-from trailgate.apply.jobs.reading import SplitOperations, slice_batch
+from trailgate.apply.jobs.split_operations import SplitOperations
 from trailgate.apply.targets.target import (
     FindingTarget,
     RefusedRows,
@@ -36,6 +36,7 @@ from trailgate.apply.targets.target import (
     ValuesRefusedError,
 )
 from trailgate.arrays import Longs
+from trailgate.columnar.rows import join_arrays
 from trailgate.errors import TrailgateError
 from trailgate.model.changes import DELETE, INSERT, TRUNCATE
 
@@ -83,8 +84,8 @@ def build_rows_error(
     return joined.with_numbers(first.numbers)
 
 
-def check_deferred_rows(target: FindingTarget, written: Written) -> None:
-    """Check the written rows of a batch against the target's deferred constraints, before the commit.
+def refuse_deferred_rows(target: FindingTarget, written: Written) -> None:
+    """Check the target's deferred constraints before the commit, and find the rows of a batch that they refuse.
 
     Raises RowRefusedError if they reject rows that were written. The error lists all rejected rows
     of one table if the target can find them.
@@ -244,8 +245,8 @@ def find_refused_values(
     return {number: one for number, one in errors.items() if number not in batch.errors}
 
 
-def find_middle(batch: SplitOperations) -> int | None:
-    """Return the number of the operation at which a batch can be halved between two transactions, or None if it has only one transaction."""
+def find_middle_transaction(batch: SplitOperations) -> int | None:
+    """Return the number of the operation at which a refused batch can be halved between two transactions, or None if it has only one transaction."""
     pairs = [(one.order, one.transaction) for one in batch.operations.values()]
     order = np.concatenate([order for order, _ in pairs])
     sort = np.argsort(order)
@@ -271,7 +272,7 @@ def find_first_refused(
     while fails - fits > 1:
         middle = (fits + fails) // 2
         end = numbers[middle - 1] + 1
-        part = slice_batch(batch, 0, end)
+        part = batch.between(0, end)
         error = None if part is None else retry(part)
         if error is None:
             fits = middle

@@ -29,9 +29,9 @@ from trailgate.apply.effects.modes import VERSIONED
 from trailgate.apply.effects.operation_errors import IGNORE, STOP
 from trailgate.apply.jobs.discards import IMAGES, REASON, get_discard_path, hash_discard_file
 from trailgate.apply.jobs.options import OPTIONS, ApplyKeywords, ApplyOptions
-from trailgate.apply.jobs.reading import SplitOperations, SplitWork
 from trailgate.apply.jobs.reports import ApplyReport
 from trailgate.apply.jobs.resolved_options import resolve_apply_options
+from trailgate.apply.jobs.split_operations import SplitOperations, SplitWork
 from trailgate.apply.jobs.tables import TargetTables
 from trailgate.errors import DecodeError, OptionError, TrailgateError, Where
 from trailgate.model.changes import OPERATIONS_SCHEMA, ChangeBatch

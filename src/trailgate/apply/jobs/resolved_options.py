@@ -14,8 +14,8 @@ from functools import partial
 from typing import Any, Final
 
 from trailgate.apply.jobs.options import ApplyOptions
-from trailgate.apply.jobs.reading import Prepare, map_to_same_table
-from trailgate.apply.replicat.mapping import ReplicatMapping
+from trailgate.apply.jobs.split_operations import Prepare
+from trailgate.apply.replicat.mapping import ReplicatMapping, map_to_same_table
 from trailgate.apply.replicat.replicat_files import parse_replicat
 from trailgate.apply.targets.target import is_target_address
 from trailgate.errors import OptionError, Where
@@ -115,7 +115,7 @@ class ResolvedApplyOptions:
 
 
 def local_time() -> datetime:
-    """Return the current time in the time zone of this process, for ``@DATENOW``."""
+    """Return the time of ``@DATENOW`` in MAP statements: the current time in the time zone of this process."""
     return datetime.now(UTC).astimezone()
 
 

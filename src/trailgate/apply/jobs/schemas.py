@@ -21,7 +21,7 @@ from trailgate.apply.effects.modes import MODES, VERSIONED, WITH_META, ApplyMode
 from trailgate.apply.effects.redefinition import check_redefinition, find_widened_columns
 from trailgate.apply.effects.tables import TargetTable, add_missing_columns, make_target_table
 from trailgate.apply.jobs.options import ApplyOptions
-from trailgate.apply.jobs.reading import KnownTable
+from trailgate.apply.jobs.split_operations import KnownTable
 from trailgate.apply.replicat.mapping import ReplicatMapping as MapStatements
 from trailgate.apply.targets.target import (
     AppliedPosition,

@@ -35,16 +35,15 @@ from trailgate.apply.jobs.group_sources import (
     format_map_statement,
 )
 from trailgate.apply.jobs.options import ApplyOptions
-from trailgate.apply.jobs.reading import (
+from trailgate.apply.jobs.reports import ApplyReport
+from trailgate.apply.jobs.schemas import TargetSchemas
+from trailgate.apply.jobs.split_operations import (
     KnownTable,
     SplitOperations,
     join_split_operations,
     merge_known_tables,
     merge_source_definitions,
-    slice_batch,
 )
-from trailgate.apply.jobs.reports import ApplyReport
-from trailgate.apply.jobs.schemas import TargetSchemas
 from trailgate.apply.jobs.writing import BatchWriter, BoundedTarget
 from trailgate.apply.replicat.mapping import ReplicatMapping as MapStatements
 from trailgate.apply.targets.target import (
@@ -389,4 +388,4 @@ def _split_at_csn(
     first = min((int(order.min()) for order in later if len(order)), default=None)
     if first is None:
         return batch, None
-    return slice_batch(batch, 0, first), slice_batch(batch, first, batch.rows)
+    return batch.between(0, first), batch.between(first, batch.rows)

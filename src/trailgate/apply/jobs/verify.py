@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, Final, Unpack
 import numpy as np
 import pyarrow as pa
 
-from trailgate.apply.effects.exact_casts import CastGroup, cast_group_of, find_equal_values
+from trailgate.apply.effects.exact_casts import CastGroup, cast_group_of
 from trailgate.apply.effects.known_keys import (
     EXISTS_FLAG,
     LoadedTableChanges,
@@ -53,6 +53,7 @@ from trailgate.apply.targets.target import (
     group_positions,
     open_target,
 )
+from trailgate.columnar.rows import mask_equal_values
 from trailgate.errors import (
     ApplyError,
     MissingDependencyError,
@@ -636,7 +637,7 @@ def _positions_on_key(operations: TargetOperations, row: RowDifference) -> Itera
         equal_keys = np.ones(len(operations), bool)
         for column, value in zip(columns, row.key.values(), strict=False):
             sought = pa.repeat(pa.scalar(value, column.type), len(column))
-            equal_keys &= find_equal_values(column, sought)
+            equal_keys &= mask_equal_values(column, sought)
         chosen |= equal_keys
     for at in np.flatnonzero(chosen).tolist():
         yield short_position(operations.position[at].as_py())

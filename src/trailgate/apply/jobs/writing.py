@@ -22,27 +22,27 @@ import numpy as np
 import pyarrow.compute as pc
 
 from trailgate.apply.effects.collisions import CollisionPolicy
-from trailgate.apply.effects.exclusions import unapplied_mask
+from trailgate.apply.effects.exclusions import count_unapplied, unapplied_mask
 from trailgate.apply.effects.modes import ComputeChanges
 from trailgate.apply.effects.operation_errors import IGNORE, OperationErrors
 from trailgate.apply.effects.operations import TargetOperations
 from trailgate.apply.effects.tables import TargetTable
-from trailgate.apply.jobs.changes import ChangeComputation, TableEffects, count_reasons
+from trailgate.apply.jobs.changes import ChangeComputation, TableEffects
 from trailgate.apply.jobs.discards import DiscardFile, get_discard_path
 from trailgate.apply.jobs.options import ApplyOptions
-from trailgate.apply.jobs.reading import SplitOperations, slice_batch
 from trailgate.apply.jobs.refused_rows import (
     RowsRefusedError,
     build_rows_error,
-    check_deferred_rows,
     find_first_refused,
-    find_middle,
+    find_middle_transaction,
     find_refused_operations,
     find_refused_values,
     locate_refusal,
+    refuse_deferred_rows,
 )
 from trailgate.apply.jobs.reports import ApplyReport, TableReport
 from trailgate.apply.jobs.schemas import TargetSchemas
+from trailgate.apply.jobs.split_operations import SplitOperations
 from trailgate.apply.targets.target import (
     AppliedPosition,
     ApplyTarget,
@@ -138,9 +138,9 @@ class BatchWriter:
                 without = replace(batch, errors={**batch.errors, **by_row})
                 return self.apply(without, policy, rounds - 1)
         # Halves are applied one after the other, since the second may depend on rows of the first.
-        middle = find_middle(batch)
+        middle = find_middle_transaction(batch)
         if middle is not None:
-            parts = slice_batch(batch, 0, middle), slice_batch(batch, middle, batch.rows)
+            parts = batch.between(0, middle), batch.between(middle, batch.rows)
             done = ApplyReport()
             for part in parts:
                 if part is not None:
@@ -290,7 +290,7 @@ class BatchWriter:
                     reports[name] = replace(
                         report, discarded=int(operations.weight[discarded].sum())
                     )
-        reasons = count_reasons(batch, faults, excluded)
+        reasons = count_unapplied(batch.blocks, faults, excluded)
         return ApplyReport(reports, 1, batch.last, reasons), faults, excluded
 
     def _write_tables(
@@ -314,7 +314,7 @@ class BatchWriter:
                     table = one.nets.table
                     raise build_rows_error(error, table, rows, effects, number) from None
         if finding is not None:
-            check_deferred_rows(finding, effects)
+            refuse_deferred_rows(finding, effects)
 
     def _discard(
         self, batch: SplitOperations, faults: OperationErrors, excluded: frozenset[int]

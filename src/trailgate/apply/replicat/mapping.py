@@ -17,7 +17,7 @@ import numpy as np
 
 from trailgate.apply.effects.collisions import CollisionPolicy
 from trailgate.apply.effects.operation_errors import OperationErrors
-from trailgate.apply.effects.tables import fold_upper_case, make_target_table
+from trailgate.apply.effects.tables import make_target_name, make_target_table
 from trailgate.apply.replicat.replicat_files import MapStatement, ReplicatParameters
 from trailgate.arrays import Longs, Octets
 from trailgate.errors import ApplyError, OptionError, Where
@@ -350,7 +350,7 @@ def _target_name(statement: MapStatement, source: Table) -> str:
         # MAP HR.ORD*, TARGET STG.X*: for HR.ORDERS the star is ERS, and this part becomes xers.
         star = match[1] if match and match.groups() else name
         star = star.lower() if name.isupper() else star
-        parts.append(fold_upper_case(unquote(part)).replace("*", star))
+        parts.append(make_target_name(unquote(part)).replace("*", star))
     return join_table_name(parts)
 
 
@@ -399,3 +399,9 @@ def _op_types(block: ChangeBlock, types: Sequence[tuple[str, str]]) -> Octets:
             chosen |= block.op_type == KEY_UPDATE
         op_type[chosen] = ord(new)
     return op_type
+
+
+def map_to_same_table(block: ChangeBlock, faults: OperationErrors) -> Sequence[ChangeBlock]:
+    """Map the operations of a block to the target table of the same name, for runs without MAP statements."""
+    del faults
+    return (block,)

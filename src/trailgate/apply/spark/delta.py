@@ -15,13 +15,15 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from trailgate.apply.effects.table_changes import TableChanges
-from trailgate.apply.spark.merge import ERRORS, cause_line, merge, quote_name, temporary_settings
+from trailgate.apply.spark.merge import ERRORS, merge, quote_name
 from trailgate.apply.targets.delta import DeltaTarget
 from trailgate.apply.targets.delta_errors import match_known_refusal
 from trailgate.apply.targets.delta_properties import has_rounded_statistics
 from trailgate.apply.targets.faults import build_concurrent_run_error, build_conflict_error
 from trailgate.apply.targets.target import AppliedPosition
 from trailgate.errors import ApplyError, TrailgateError, Where
+from trailgate.spark.errors import find_cause_line
+from trailgate.spark.sessions import temporary_settings
 from trailgate.storage.files.addresses import absolute
 
 APPLICATION: Final = "spark.databricks.delta.write.txnAppId"
@@ -77,9 +79,9 @@ def _refusal(error: Exception, path: str) -> TrailgateError:
     """Build the error for a MERGE into a Delta table that fails in Spark."""
     text = str(error)
     if "[DELTA_CONCURRENT" in text:
-        return build_conflict_error(cause_line(error), path)
+        return build_conflict_error(find_cause_line(error), path)
     known = match_known_refusal(text, path)
     if known is not None:
         return known
-    problem = f"the session cannot merge into the Delta table: {cause_line(error)}"
+    problem = f"the session cannot merge into the Delta table: {find_cause_line(error)}"
     return ApplyError(problem, where=Where(source=path), hint="" if "[DELTA_" in text else NO_DELTA)

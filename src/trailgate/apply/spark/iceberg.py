@@ -19,16 +19,7 @@ from pyspark.sql.functions import lit
 from trailgate.apply.effects.nets import RowEffect, build_complete_rows
 from trailgate.apply.effects.table_changes import ClosingUpdate, TableChanges
 from trailgate.apply.effects.tables import TargetTable
-from trailgate.apply.spark.merge import (
-    ERRORS,
-    cause_line,
-    join_condition,
-    make_frame,
-    merge,
-    quote_name,
-    stage_rows,
-    temporary_settings,
-)
+from trailgate.apply.spark.merge import ERRORS, join_condition, merge, quote_name, stage_rows
 from trailgate.apply.targets import sql
 from trailgate.apply.targets.checkpoints import (
     ICEBERG_POSITION,
@@ -40,7 +31,9 @@ from trailgate.apply.targets.checkpoints import (
 from trailgate.apply.targets.faults import build_concurrent_run_error, build_conflict_error
 from trailgate.apply.targets.target import AppliedPosition, TablePosition
 from trailgate.errors import ApplyError, Where
-from trailgate.spark.schemas import arrow_schema, spark_schema
+from trailgate.spark.errors import find_cause_line
+from trailgate.spark.schemas import arrow_schema, frame_of_table, spark_schema
+from trailgate.spark.sessions import temporary_settings
 
 SETTING: Final = "spark.sql.iceberg.snapshot-property."
 CONFLICTS: Final = ("CommitFailedException", "Found conflicting files", "Found new conflicting")
@@ -211,7 +204,7 @@ class SessionIcebergTarget:
         # No row has to be found by its key: append, or replace all rows.
         if effects.emptied or effects.appended:
             inserted = build_complete_rows(nets.where(nets.effect != RowEffect.DELETE))
-            rows = make_frame(self._spark, inserted).writeTo(name)
+            rows = frame_of_table(self._spark, inserted).writeTo(name)
             if effects.emptied:
                 rows.overwrite(lit(True))
             else:
@@ -227,7 +220,7 @@ class SessionIcebergTarget:
         name = self._name((LAKE_STATE, self._group))
         with _refusing(name):
             self._create_namespace((LAKE_STATE,))
-            make_frame(self._spark, row).writeTo(name).using("iceberg").createOrReplace()
+            frame_of_table(self._spark, row).writeTo(name).using("iceberg").createOrReplace()
 
     def rollback(self) -> None:
         """Do nothing: written Iceberg tables are committed, and are skipped when the batch is applied again."""
@@ -276,7 +269,7 @@ def _refusing(name: str) -> Iterator[None]:
     try:
         yield
     except ERRORS as error:
-        line = cause_line(error)
+        line = find_cause_line(error)
         if any(one in str(error) for one in CONFLICTS):
             raise build_conflict_error(line, name) from None
         problem = f"the session refuses: {line}"

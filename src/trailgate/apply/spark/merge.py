@@ -7,41 +7,29 @@ values to keep, and the effect ``e`` (delete, patch or insert).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final
 from uuid import uuid4
 
 import pyarrow as pa
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import Row, SparkSession
 
 from trailgate.apply.effects.nets import RowEffect
 from trailgate.apply.effects.table_changes import TableChanges
 from trailgate.apply.effects.tables import TargetTable
 from trailgate.apply.targets import sql
 from trailgate.apply.targets.lake_keys import find_key_range
-from trailgate.spark.schemas import spark_schema
+from trailgate.spark.schemas import frame_of_table
 
 try:
     from py4j.protocol import Py4JError
 except ImportError:  # only the client of Spark Connect is installed
     Py4JError = PySparkException
 
-CAUSE: Final = "Caused by: "
 ERRORS: Final = (PySparkException, Py4JError)
 IsRanged = Callable[[pa.DataType], bool]
-
-
-def cause_line(error: Exception) -> str:
-    """Return the line of a Spark error that names its cause, or the first line if no line does."""
-    java = getattr(error, "java_exception", None)
-    lines = (str(error) if java is None else str(java.toString())).splitlines()
-    causes = [line for line in str(error).splitlines() if line.startswith(CAUSE)]
-    candidates = [
-        line.removeprefix(CAUSE).strip() for line in (*causes[-1:], *lines) if line.strip()
-    ]
-    return candidates[0] if candidates else type(error).__name__
 
 
 def quote_name(*parts: str) -> str:
@@ -66,16 +54,11 @@ def merge(
 def stage_rows(spark: SparkSession, rows: pa.Table) -> Iterator[str]:
     """Context manager: create a temporary view of a Spark session with these rows, and yield its name."""
     name = f"trailgate_{uuid4().hex}"
-    make_frame(spark, rows).createOrReplaceTempView(name)
+    frame_of_table(spark, rows).createOrReplaceTempView(name)
     try:
         yield name
     finally:
         spark.catalog.dropTempView(name)
-
-
-def make_frame(spark: SparkSession, rows: pa.Table) -> DataFrame:
-    """Convert an Arrow table of rows to write to a DataFrame of a Spark session."""
-    return spark.createDataFrame(rows, spark_schema(rows.schema))
 
 
 def merge_statement(
@@ -118,19 +101,3 @@ def _literal(value: pa.Scalar) -> str:
     if pa.types.is_date(value.type):
         return f"DATE '{plain}'"
     return f"{plain:f}" if pa.types.is_decimal(value.type) else str(plain)
-
-
-@contextmanager
-def temporary_settings(spark: SparkSession, values: Mapping[str, str]) -> Iterator[None]:
-    """Context manager: change settings of a Spark session while it writes a table, and restore them afterwards."""
-    before = {name: spark.conf.get(name, None) for name in values}
-    try:
-        for name, value in values.items():
-            spark.conf.set(name, value)
-        yield
-    finally:
-        for name, earlier in before.items():
-            if earlier is None:
-                spark.conf.unset(name)
-            else:
-                spark.conf.set(name, earlier)

@@ -19,9 +19,9 @@ from pyspark.sql import SparkSession
 
 from trailgate.apply.jobs.apply import ApplyRun, Progress, ThreadReading
 from trailgate.apply.jobs.options import OPTIONS, ApplyKeywords, ApplyOptions
-from trailgate.apply.jobs.reading import SplitOperations, SplitWork
 from trailgate.apply.jobs.reports import ApplyReport
 from trailgate.apply.jobs.resolved_options import resolve_apply_options
+from trailgate.apply.jobs.split_operations import SplitOperations, SplitWork
 from trailgate.apply.targets.target import TARGETS, ApplyTarget, check_mode, has_path
 from trailgate.errors import MissingDependencyError, OptionError, TrailgateError
 from trailgate.model.tables import Definitions

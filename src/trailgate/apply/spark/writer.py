@@ -130,13 +130,13 @@ class ApplySink(SparkFormat):
         return ApplyStreamWriter(*self._plan(schema, streams=True))
 
     def _plan(self, schema: StructType, *, streams: bool) -> tuple[FrameApplier, TrailFiles]:
-        return plan_frame_apply(self.options, schema, self.folder, streams=streams)
+        return plan_writer_apply(self.options, schema, self.folder, streams=streams)
 
 
-def plan_frame_apply(
+def plan_writer_apply(
     stated: Mapping[str, Any], schema: StructType, folder: str | None, *, streams: bool
 ) -> tuple[FrameApplier, TrailFiles]:
-    """Parse the options with which the Spark format ``trailgate_apply`` is written. Raises OptionError.
+    """Parse the options of the Spark writer ``trailgate_apply``, and plan its work. Raises OptionError.
 
     Returns the job that applies DataFrames, and the trail (or only the definitions) that defines
     the tables. Logs the notices of the job.

@@ -40,6 +40,7 @@ from trailgate.apply.targets.checkpoints import (
 from trailgate.apply.targets.delta_errors import call_delta, convert_open_error
 from trailgate.apply.targets.delta_places import DeltaPlace, find_delta_place
 from trailgate.apply.targets.delta_properties import (
+    find_computed_columns,
     plan_statistics_properties,
     plan_writer_properties,
 )
@@ -48,7 +49,6 @@ from trailgate.apply.targets.delta_rows import (
     build_delta_rows,
     build_range_condition,
     check_partitions,
-    find_computed_columns,
     name_staged_columns,
     read_delta_rows,
     select_rows,

@@ -135,3 +135,15 @@ def find_plain_columns(metadata: pq.FileMetaData) -> list[str]:
         if size > most * values and "." not in chunks[0].path_in_schema:
             names.append(chunks[0].path_in_schema)
     return names
+
+
+COMPUTED: Final = ("delta.generationExpression", "delta.identity.")
+
+
+def find_computed_columns(table: DeltaTable) -> frozenset[str]:
+    """Return the names of the columns that rows of a Delta table are written without, because Delta computes their values: generated and identity columns."""
+    return frozenset(
+        field.name
+        for field in table.schema().fields
+        if any(name.startswith(COMPUTED) for name in field.metadata)
+    )

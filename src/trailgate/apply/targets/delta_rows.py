@@ -19,22 +19,12 @@ from trailgate.apply.targets.delta_properties import has_rounded_statistics
 from trailgate.apply.targets.lake_keys import IntegerKeys, find_key_range, list_distinct_keys
 from trailgate.errors import ApplyError, Where
 
-COMPUTED: Final = ("delta.generationExpression", "delta.identity.")
 # Partition values that Delta's readers take for NULL.
 READ_AS_NULL: Final = {
     "": "an empty string",
     "__HIVE_DEFAULT_PARTITION__": "the text __HIVE_DEFAULT_PARTITION__",
 }
 PARTITIONS: Final = "Partition the table by another column, or not at all"
-
-
-def find_computed_columns(table: DeltaTable) -> frozenset[str]:
-    """Return the names of the columns that rows of a Delta table are written without, because Delta computes their values: generated and identity columns."""
-    return frozenset(
-        field.name
-        for field in table.schema().fields
-        if any(name.startswith(COMPUTED) for name in field.metadata)
-    )
 
 
 def build_delta_rows(nets: NetChanges) -> pa.Table:

@@ -301,7 +301,7 @@ class DuckDBTarget:
         """Compare a table of this file, which has the expected rows, with the actual ``rows`` by key.
 
         The columns ``names`` are compared. Returns the number of rows of each kind, and the first
-        ``most`` differing rows. The kinds are explained in ``sql.build_comparison``, and
+        ``most`` differing rows. The kinds are explained in ``sql.build_comparison_statements``, and
         ``determined`` and ``is_whole`` in ``sql.ComparisonScope``.
         """
         # The two statements below read the rows twice, and a reader yields them only once: copy them.
@@ -310,7 +310,7 @@ class DuckDBTarget:
         self._connection.unregister(STAGING)
         key = table.key_names or ("_position",)
         known = sql.ComparisonScope(key, determined, is_whole)
-        counts, differing = sql.build_comparison(
+        counts, differing = sql.build_comparison_statements(
             sql.quote_sql_name(*table.name), WHOLE, names, known, most
         )
         return dict(self._execute(counts)), self._execute(differing)

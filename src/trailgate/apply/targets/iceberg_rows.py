@@ -29,11 +29,11 @@ from pyiceberg.schema import Schema
 from pyiceberg.table import FileScanTask, Table
 
 from trailgate.apply.effects.nets import NetChanges, RowEffect, build_complete_rows
-from trailgate.apply.effects.operations import join_arrays
 from trailgate.apply.effects.row_keys import encode_keys
 from trailgate.apply.effects.table_changes import ClosingUpdate
 from trailgate.apply.targets.lake_keys import IntegerKeys, find_key_range, list_distinct_keys
 from trailgate.arrays import Longs, Mask
+from trailgate.columnar.rows import join_arrays
 from trailgate.errors import ApplyError, Where
 
 DELETE_FILES: Final = "the table has delete files, which Spark writes with merge-on-read, and pyiceberg cannot write such a table"

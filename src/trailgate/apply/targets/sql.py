@@ -56,7 +56,7 @@ def build_staging_rows(effects: TableChanges, *, defaults: bool = False) -> pa.T
     patched = nets.effect == RowEffect.PATCH
     replaced = nets.effect == RowEffect.REPLACE
     exists = nets.expected & (not effects.emptied)
-    extra = find_extra_columns(nets.table) if defaults else []
+    extra = nets.table.extra_columns if defaults else []
     # A replaced row that exists becomes an update; otherwise it is inserted.
     kinds = np.where(
         replaced,
@@ -80,11 +80,6 @@ def build_staging_rows(effects: TableChanges, *, defaults: bool = False) -> pa.T
         missing = [nets.values[at].is_missing(rows) & ~patched for at in extra]
         columns["x"] = pa.array(_number_patterns(missing))
     return pa.table({**columns, "e": pa.array(kinds.astype(np.int32))})
-
-
-def find_extra_columns(table: TargetTable) -> list[int]:
-    """Return the indexes of a target table's extra columns: those that the source lacks and that are not computed."""
-    return [at for at, one in enumerate(table.columns) if one.extra and not one.computed]
 
 
 def _number_patterns(masks: Sequence[Mask]) -> Longs:
@@ -320,7 +315,7 @@ def _find_lacking(nets: NetChanges, row: int) -> list[int]:
     """Return the indexes of the extra columns for which a change has no value. A patched row keeps its own, so it lacks none."""
     if nets.effect[row] == RowEffect.PATCH:
         return []
-    values = [(at, nets.values[at]) for at in find_extra_columns(nets.table)]
+    values = [(at, nets.values[at]) for at in nets.table.extra_columns]
     return [
         at
         for at, one in values
@@ -509,10 +504,10 @@ class ComparisonScope(NamedTuple):
         return f"e.{quote_sql_name(known_flag_name(name))} IS NOT TRUE"
 
 
-def build_comparison(
+def build_comparison_statements(
     expected: str, actual: str, names: Sequence[str], known: ComparisonScope, most: int
 ) -> tuple[str, str]:
-    """Build two SQL statements for ``--verify`` that compare two tables by key: one counts the rows of each kind, the other returns the first ``most`` differing rows.
+    """Build two SQL statements that compare an expected table with the target's by key: one counts the rows of each kind, the other returns the first ``most`` differing rows.
 
     ``expected`` and ``actual`` name the tables, and ``names`` the compared columns.
 

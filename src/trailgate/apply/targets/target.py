@@ -12,10 +12,11 @@ import importlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple, Protocol, runtime_checkable
+from typing import Any, Final, NamedTuple, Protocol, Self, runtime_checkable
 
 import pyarrow as pa
 
+from trailgate.apply.effects.operations import TargetOperations
 from trailgate.apply.effects.table_changes import TableChanges
 from trailgate.apply.effects.tables import TargetTable
 from trailgate.errors import (
@@ -24,6 +25,8 @@ from trailgate.errors import (
     OptionError,
     did_you_mean,
 )
+from trailgate.model.changes import ChangeBlock
+from trailgate.storage.reading.stored_position import StoredPosition
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +45,16 @@ class AppliedPosition:
     op_ts: int | None = None
     digest: str | None = None
     reached: str | None = None
+
+    @classmethod
+    def of_operation(cls, trail: str, operations: ChangeBlock | TargetOperations, row: int) -> Self:
+        """Build the position that is reached when the operation in this row has been applied."""
+        csn, op_ts = operations.csn[row].as_py(), int(operations.op_ts[row])
+        return cls(trail, operations.position[row].as_py(), csn, op_ts)
+
+    def to_stored(self) -> StoredPosition:
+        """Convert the position to the form with which trail readers resume after it."""
+        return StoredPosition(self.position, self.csn, self.digest, self.reached)
 
 
 class RowRefusedError(ApplyError):

@@ -39,10 +39,10 @@ def command(
 ) -> None:
     """Show the messages of a journal, or write them as JSON lines."""
     from trailgate.live.files.journal_reader import (
-        file_rows,
         find_journal,
-        lines_of,
-        messages_of,
+        list_journal_files,
+        read_journal_lines,
+        read_journal_messages,
     )
     from trailgate.terminal.batches import RowForm, print_batches
 
@@ -50,15 +50,17 @@ def command(
     if action == "list":
         if from_message or limit is not None:
             raise OptionError("--from-message and --limit apply only to messages, not to files")
-        rows = file_rows(folder)
+        rows = list_journal_files(folder)
         form = RowForm.of_columns(rows.schema.names, len(rows))
         print_batches([rows], rows.schema.names, form, format=format)
     elif action == "show":
         names = ["number", "id", "received", "headers", "body", "fault"]
         form = RowForm.of_columns(names, MESSAGES)
-        print_batches(messages_of(folder, from_message), names, form, format=format, limit=limit)
+        print_batches(
+            read_journal_messages(folder, from_message), names, form, format=format, limit=limit
+        )
     else:
         if format is not OutputFormat.TABLE:
             raise OptionError("replay writes JSON lines: it has no other format")
-        for line in islice(lines_of(folder, from_message), limit):
+        for line in islice(read_journal_lines(folder, from_message), limit):
             sys.stdout.buffer.write(line)

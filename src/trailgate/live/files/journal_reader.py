@@ -62,7 +62,7 @@ def find_journal(path: str) -> Path:
     raise StorageError("there is no journal here", where=Where(source=path), hint=hint)
 
 
-def file_rows(folder: Path) -> pa.RecordBatch:
+def list_journal_files(folder: Path) -> pa.RecordBatch:
     """Read a row about each file of a journal, as ``trailgate journal list`` shows them.
 
     The row has the number of the file's first message and, for a segment, the time at which its
@@ -87,8 +87,8 @@ def file_rows(folder: Path) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist(rows, SEGMENTS)
 
 
-def messages_of(folder: Path, number: int = 0) -> Iterator[pa.RecordBatch]:
-    """Yield the journal's messages from a number on, as ``trailgate journal show`` prints them.
+def read_journal_messages(folder: Path, number: int = 0) -> Iterator[pa.RecordBatch]:
+    """Read the messages of a live capture's journal, from a number on, as Arrow batches.
 
     The columns are number, id, time of receipt, headers, body as text, and the fault of a message
     that cannot be read, or null.
@@ -111,7 +111,7 @@ def messages_of(folder: Path, number: int = 0) -> Iterator[pa.RecordBatch]:
         yield pa.RecordBatch.from_pydict(columns)
 
 
-def lines_of(folder: Path, number: int = 0) -> Iterator[bytes]:
+def read_journal_lines(folder: Path, number: int = 0) -> Iterator[bytes]:
     """Yield the journal's messages from a number on as JSON lines, which a capture can read.
 
     Their positions are those that lines of the trail's quarantine have.

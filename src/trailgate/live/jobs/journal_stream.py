@@ -20,7 +20,7 @@ from trailgate.capture.capture import Capture, Parsed
 from trailgate.live.files.journal_reader import JournalIndex, JournalRange
 from trailgate.live.files.journal_writer import StoredMessages
 from trailgate.live.jobs.feed import FeedPart
-from trailgate.live.jobs.units import UnitSorter, skipped_totals
+from trailgate.live.jobs.units import UnitSorter, count_feed_skips
 from trailgate.messages.messages import MessageBatch, batch_of_received
 from trailgate.messages.problems import Problem
 from trailgate.messages.skipped import SkippedTotals, add_skipped, skipped_notes
@@ -140,7 +140,7 @@ def operations_of(
         numbers = np.arange(stored.number, stored.end)
         part = FeedPart(batch, unreadable, numbers, stored.end)
         notes |= parsed.notes
-        skipped = add_skipped(skipped, skipped_totals(part, parsed.skipped))
+        skipped = add_skipped(skipped, count_feed_skips(part, parsed.skipped))
         taken = units.take(part, parsed)
         yield from (operations for operations, _ in taken.complete)
         if taken.error is not None:

@@ -24,7 +24,8 @@ import pyarrow as pa
 from trailgate.capture.capture import Capture
 from trailgate.errors import DecodeError, StorageError, TrailgateError, Where
 from trailgate.jobs.capture.ranges import encode_or_reject
-from trailgate.live.jobs.run import interruption_error, read_source_position
+from trailgate.live.jobs.run import interruption_error
+from trailgate.live.jobs.source import read_source_position
 from trailgate.messages.messages import RECEIVED, MessageBatch, batch_of_received
 from trailgate.messages.skipped import skipped_notes
 from trailgate.model.changes import ChangeBatch

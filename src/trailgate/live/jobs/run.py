@@ -9,12 +9,11 @@ the user has repaired them.
 
 from __future__ import annotations
 
-import json
 import logging
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from io import BytesIO
 from pathlib import Path
 from typing import Final
@@ -31,7 +30,8 @@ from trailgate.live.jobs.feed import (
     PrefetchingFeed,
     make_feed,
 )
-from trailgate.live.jobs.units import HELD_BYTES, UnitResult, UnitSorter, skipped_totals
+from trailgate.live.jobs.source import SourcePosition, read_source_position
+from trailgate.live.jobs.units import HELD_BYTES, UnitResult, UnitSorter, count_feed_skips
 from trailgate.messages.message_ids import JMS_MESSAGE_ID, MessageIdRule, message_id_header
 from trailgate.messages.skipped import (
     SkippedTotals,
@@ -55,68 +55,6 @@ POLL_SECONDS: Final = 0.5  # the longest time until a stop takes effect
 # While messages keep coming, a commit follows the one before after this time. It syncs files for longer than
 # a few messages take to be appended, and messages that come meanwhile would wait.
 COMMIT_SECONDS: Final = 0.1
-
-
-@dataclass(frozen=True, slots=True)
-class SourcePosition:
-    """The position in a feed that a commit of the trail records.
-
-    - ``source`` is the journal or partition, and ``number`` the number of its next message.
-    - ``quarantine`` and ``repaired`` are the sizes in bytes that the files of the quarantine and of
-      the repaired messages had at the commit; bytes after them do not count.
-    - ``reason`` is the fault of a bad unit to which the next message may still belong, and
-      ``transaction`` the id of the transaction at the end of that unit, if known.
-    - ``last_id`` is the highest message id so far, if ids are compared.
-    - ``pending`` is a digest of the repaired messages that ``capture_repaired`` has begun to add,
-      or None if all are added.
-    - ``source_id`` distinguishes the source from others of its name, if known
-      (``MessageFeed.source_id``).
-    """
-
-    source: str
-    number: int
-    quarantine: int = 0
-    reason: str | None = None
-    last_id: str | None = None
-    repaired: int = 0
-    pending: str | None = None
-    transaction: str | None = None
-    source_id: str | None = None
-
-    def encode(self) -> str:
-        """Encode the feed's position as text for a commit of the trail."""
-        return json.dumps(asdict(self), ensure_ascii=False)
-
-
-def read_source_position(
-    text: str | None, source: str | None, prefix: str, source_id: str | None = None
-) -> SourcePosition | None:
-    """Parse the ``SourcePosition`` that a run has committed with the trail, or return None if nothing was committed.
-
-    Raises StorageError if the commit was not written by a live capture, or if its position
-    belongs to another source than ``source``, or to one with another id than ``source_id``.
-    """
-    if text is None:
-        return None
-    where = Where(source=prefix)
-    try:
-        fields = json.loads(text)
-        # Unknown or missing fields raise TypeError.
-        position = SourcePosition(**fields)
-        if not isinstance(position.number, int) or not isinstance(position.quarantine, int):
-            raise TypeError("not numbers")  # noqa: TRY301  reported below
-    except (ValueError, TypeError, RecursionError):
-        problem = f"the trail was not written from a broker: its source's position is {text!r}"
-        raise StorageError(problem, where=where, hint="Receive into a new trail") from None
-    if source is not None and position.source != source:
-        problem = f"the trail was received from {position.source}, not from {source}"
-        raise StorageError(problem, where=where, hint="Receive each into a trail of its own")
-    # An id that is unknown, then or now, is not compared.
-    if None not in (source_id, position.source_id) and source_id != position.source_id:
-        problem = f"{source} was deleted and created again since the trail's last commit"
-        hint = "Its messages have other numbers: receive them into a new trail"
-        raise StorageError(problem, where=where, hint=hint)
-    return position
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,7 +250,7 @@ class LiveCapture:
         if len(part):
             parsed = self._capture.parse(part.messages, self._state, part.problems)
             self._state = parsed.state
-            skipped = skipped_totals(part, parsed.skipped)
+            skipped = count_feed_skips(part, parsed.skipped)
             # A note that is built from several batches, such as a number of heartbeats, is not among them.
             notes = self._capture.warnings_of_part(parsed.notes) & parsed.notes
             self._note(notes, skipped)

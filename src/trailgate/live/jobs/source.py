@@ -1,13 +1,19 @@
-"""Find the broker of a capture: from the given address, or from the adapter's connection properties."""
+"""The source of a live capture: the address of its broker, and the position in it up to which messages are captured.
+
+The broker is named by ``--from`` or by the adapter's connection properties. Each commit of the trail
+records a ``SourcePosition``, after which the next run continues.
+"""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import Final
 from urllib.parse import quote
 
-from trailgate.errors import OptionError
+from trailgate.errors import OptionError, StorageError, Where
 from trailgate.live.brokers.address import (
     KINDS,
     QUEUE,
@@ -72,3 +78,65 @@ def _join(url: str, destination: str) -> str:
     base, question, options = url.partition("?")
     base = base if base.endswith("://") else base.removesuffix("/")
     return f"{base}/{kind}/{quote(name)}{question}{options}"
+
+
+@dataclass(frozen=True, slots=True)
+class SourcePosition:
+    """The position in a feed that a commit of the trail records.
+
+    - ``source`` is the journal or partition, and ``number`` the number of its next message.
+    - ``quarantine`` and ``repaired`` are the sizes in bytes that the files of the quarantine and of
+      the repaired messages had at the commit; bytes after them do not count.
+    - ``reason`` is the fault of a bad unit to which the next message may still belong, and
+      ``transaction`` the id of the transaction at the end of that unit, if known.
+    - ``last_id`` is the highest message id so far, if ids are compared.
+    - ``pending`` is a digest of the repaired messages that ``capture_repaired`` has begun to add,
+      or None if all are added.
+    - ``source_id`` distinguishes the source from others of its name, if known
+      (``MessageFeed.source_id``).
+    """
+
+    source: str
+    number: int
+    quarantine: int = 0
+    reason: str | None = None
+    last_id: str | None = None
+    repaired: int = 0
+    pending: str | None = None
+    transaction: str | None = None
+    source_id: str | None = None
+
+    def encode(self) -> str:
+        """Encode the feed's position as text for a commit of the trail."""
+        return json.dumps(asdict(self), ensure_ascii=False)
+
+
+def read_source_position(
+    text: str | None, source: str | None, prefix: str, source_id: str | None = None
+) -> SourcePosition | None:
+    """Parse the ``SourcePosition`` that a run has committed with the trail, or return None if nothing was committed.
+
+    Raises StorageError if the commit was not written by a live capture, or if its position
+    belongs to another source than ``source``, or to one with another id than ``source_id``.
+    """
+    if text is None:
+        return None
+    where = Where(source=prefix)
+    try:
+        fields = json.loads(text)
+        # Unknown or missing fields raise TypeError.
+        position = SourcePosition(**fields)
+        if not isinstance(position.number, int) or not isinstance(position.quarantine, int):
+            raise TypeError("not numbers")  # noqa: TRY301  reported below
+    except (ValueError, TypeError, RecursionError):
+        problem = f"the trail was not written from a broker: its source's position is {text!r}"
+        raise StorageError(problem, where=where, hint="Receive into a new trail") from None
+    if source is not None and position.source != source:
+        problem = f"the trail was received from {position.source}, not from {source}"
+        raise StorageError(problem, where=where, hint="Receive each into a trail of its own")
+    # An id that is unknown, then or now, is not compared.
+    if None not in (source_id, position.source_id) and source_id != position.source_id:
+        problem = f"{source} was deleted and created again since the trail's last commit"
+        hint = "Its messages have other numbers: receive them into a new trail"
+        raise StorageError(problem, where=where, hint=hint)
+    return position

@@ -36,7 +36,7 @@ HELD_BYTES: Final = 16 << 20  # bytes of message bodies; their operations take s
 T = TypeVar("T")
 
 
-def unit_reasons(
+def _unit_reasons(
     bad: Mapping[int, TrailgateError], unit: Longs, before: str | None
 ) -> dict[int, str]:
     """Return the error text of each bad unit of received messages, by unit number: the text of its first bad message.
@@ -245,7 +245,7 @@ class UnitSorter:
 
         ``unit`` has the unit of each message, and ``bad`` the error of each bad message.
         """
-        reasons = unit_reasons(bad, unit, self.reason)
+        reasons = _unit_reasons(bad, unit, self.reason)
         unit_of_operation, last = self._units_of(parsed, unit), int(unit[-1])
         closed = last if parsed.state.is_open else last + 1  # units below this number have ended
         buffered: Iterable[AppendedUnits] = ()
@@ -328,8 +328,8 @@ class UnitSorter:
             )
 
 
-def skipped_totals(part: FeedPart, skipped: SkippedMessages) -> SkippedTotals:
-    """Count the messages without operations in a part of a feed, by reason."""
+def count_feed_skips(part: FeedPart, skipped: SkippedMessages) -> SkippedTotals:
+    """Count, by reason, the messages in a part of a live capture's feed that have no operations."""
 
     def place(at: int) -> Where:
         number = int(part.numbers[max(int(skipped.message[at]), 0)])

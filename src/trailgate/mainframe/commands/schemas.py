@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from trailgate.apply.effects.tables import TargetColumn, TargetTable, fold_upper_case
+from trailgate.apply.effects.tables import TargetColumn, TargetTable, make_target_name
 from trailgate.apply.targets.ddl import POSTGRESQL
 from trailgate.errors import OptionError, Where
 from trailgate.terminal.plain_values import json_text
@@ -48,7 +48,8 @@ def sql_text(schemas: Schemas) -> str:
     """Format record schemas as CREATE TABLE statements, one per record, as apply would run them in PostgreSQL."""
     tables = (_target(name, schema) for name, schema in schemas.items())
     return "\n\n".join(
-        f"{POSTGRESQL.create_statement(table, (fold_upper_case(str(table)),))};" for table in tables
+        f"{POSTGRESQL.create_statement(table, (make_target_name(str(table)),))};"
+        for table in tables
     )
 
 
@@ -120,7 +121,7 @@ def _target(name: str, schema: pa.Schema) -> TargetTable:
             raise OptionError(problem, where=where, hint="Use shape=flat, without errors=column")
         facts = _facts(field)
         length = _characters(facts) if pa.types.is_string(field.type) else None
-        columns.append(TargetColumn(fold_upper_case(field.name), field.type, length=length))
+        columns.append(TargetColumn(make_target_name(field.name), field.type, length=length))
         keys += [at] if "key" in facts else []
     return TargetTable((name,), tuple(columns), tuple(keys), keyless=not keys)
 

@@ -68,7 +68,7 @@ class PublishStatistics:
 
 
 def format_publish_metrics(statistics: PublishStatistics, labels: Mapping[str, str]) -> str:
-    """Format all known metrics of publishing in Prometheus's text format, each with these labels."""
+    """Format the metrics of a run of ``trailgate publish`` in Prometheus's text format, each with these labels."""
     rows = ((COUNTER, COUNTERS), (GAUGE, GAUGES))
     lines = (known_lines(kind, of_kind, statistics, labels) for kind, of_kind in rows)
     return "".join(f"{line}\n" for line in chain.from_iterable(lines))

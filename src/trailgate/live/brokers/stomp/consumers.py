@@ -126,7 +126,7 @@ def find_queue_state(
 def find_dropping_addresses(
     connection: StompConnection, address: BrokerAddress, names: Sequence[str]
 ) -> list[str]:
-    """Ask a STOMP broker through a separate connection which of the addresses ``names`` drop messages without an error when they are full.
+    """Ask Artemis over a second STOMP connection which of the addresses ``names`` drop messages without an error when they are full.
 
     The result is empty if the broker is not Artemis, or does not answer requests of this user.
     """

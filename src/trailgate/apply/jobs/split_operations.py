@@ -25,6 +25,7 @@ from trailgate.apply.effects.folding import fold_operations
 from trailgate.apply.effects.operation_errors import OperationErrors
 from trailgate.apply.effects.operations import TargetOperations, convert_blocks, join_operations
 from trailgate.apply.effects.tables import TargetTable, add_missing_columns, make_target_table
+from trailgate.apply.replicat.mapping import map_to_same_table
 from trailgate.apply.targets.target import AppliedPosition
 from trailgate.arrays import Longs, Mask
 from trailgate.errors import TrailgateError
@@ -40,12 +41,6 @@ FOLD_ROWS: Final = 1 << 20  # operations on one table in a split, after which th
 
 Prepare = Callable[[ChangeBlock, OperationErrors], Sequence[ChangeBlock]]
 Part = tuple[ChangeBlock, Longs]  # a block, and the transaction number of each of its rows
-
-
-def map_to_same_table(block: ChangeBlock, faults: OperationErrors) -> Sequence[ChangeBlock]:
-    """Return a block that was read as operations on the target table of the same name, for runs without MAP statements."""
-    del faults
-    return (block,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +103,34 @@ class SplitOperations:
             errors={number + rows: error for number, error in self.errors.items()},
             rows=self.rows + rows,
             transactions=self.transactions + transactions,
+        )
+
+    def between(self, start: int, end: int) -> SplitOperations | None:
+        """Return the operations of a split or batch numbered ``start`` to ``end - 1``, or None if there are none."""
+
+        def rows(order: Longs) -> Longs:
+            return np.flatnonzero((order >= start) & (order < end))
+
+        chosen = {name: part.take(rows(part.order)) for name, part in self.operations.items()}
+        operations = {name: part for name, part in chosen.items() if len(part)}
+        if not operations or self.last is None:
+            return None
+        # The part ends at its last operation on any table. The last part keeps the batch's own end,
+        # whose position also has the digest and where the next batch begins.
+        end_at = self.last
+        if end < self.rows:
+            last = max(operations.values(), key=lambda part: int(part.order.max()))
+            row = int(last.order.argmax())
+            end_at = AppliedPosition.of_operation(self.last.trail, last, row)
+        return replace(
+            self,
+            operations=operations,
+            blocks=[
+                (block.take(rows(block.order)), transactions[rows(block.order)])
+                for block, transactions in self.blocks
+            ],
+            errors={number: one for number, one in self.errors.items() if start <= number < end},
+            last=end_at,
         )
 
 
@@ -177,7 +200,7 @@ class SplitWork:
         # The last row in the order of the trail, in whichever table it is.
         if last is not None:
             block, row = last.find(last.rows - 1)
-            split.last = build_position(self.source, block, row)
+            split.last = AppliedPosition.of_operation(self.source, block, row)
         for name, joined in parts.items():
             whole = join_operations(
                 [one.with_columns_of(split.tables[name].table) for one in joined]
@@ -340,13 +363,6 @@ def merge_source_definitions(reads: Iterable[SplitOperations]) -> dict[str, dict
     return defined
 
 
-def build_position(source: str, block: ChangeBlock | TargetOperations, row: int) -> AppliedPosition:
-    """Build the position that is reached when the operation in this row of a block or batch has been applied."""
-    return AppliedPosition(
-        source, block.position[row].as_py(), block.csn[row].as_py(), int(block.op_ts[row])
-    )
-
-
 def _find_begins(batch: ChangeBatch, before: ChangeBatch | None) -> Mask:
     """Return a mask of the operations that begin a transaction. ``before`` is the split's previous batch.
 
@@ -383,31 +399,3 @@ def _tx_id(batch: ChangeBatch, number: int) -> str | None:
     block, row = batch.find(number)
     text: str | None = None if block.tx_id is None else block.tx_id[row].as_py()
     return text
-
-
-def slice_batch(batch: SplitOperations, start: int, end: int) -> SplitOperations | None:
-    """Return the ``SplitOperations`` of a batch numbered ``start`` to ``end - 1``, or None if the batch has none."""
-
-    def rows(order: Longs) -> Longs:
-        return np.flatnonzero((order >= start) & (order < end))
-
-    chosen = {name: part.take(rows(part.order)) for name, part in batch.operations.items()}
-    operations = {name: part for name, part in chosen.items() if len(part)}
-    if not operations or batch.last is None:
-        return None
-    # The part ends at its last operation on any table. The last part keeps the batch's own end, whose
-    # position also has the digest and where the next batch begins.
-    end_at = batch.last
-    if end < batch.rows:
-        last = max(operations.values(), key=lambda part: int(part.order.max()))
-        end_at = build_position(batch.last.trail, last, int(last.order.argmax()))
-    return replace(
-        batch,
-        operations=operations,
-        blocks=[
-            (block.take(rows(block.order)), transactions[rows(block.order)])
-            for block, transactions in batch.blocks
-        ],
-        errors={number: one for number, one in batch.errors.items() if start <= number < end},
-        last=end_at,
-    )
