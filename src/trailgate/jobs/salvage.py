@@ -52,7 +52,7 @@ from trailgate.storage.files.trail_files import (
 )
 from trailgate.storage.files.trail_names import number_digits
 from trailgate.storage.reading.trail_file import TrailFileReader
-from trailgate.storage.writing.target import build_file_header
+from trailgate.storage.writing.file_headers import build_file_header
 from trailgate.storage.writing.trail_location import writable_prefix
 from trailgate.trail import findings as kinds
 from trailgate.trail.findings import (

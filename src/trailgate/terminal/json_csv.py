@@ -16,10 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import Longs
-from trailgate.columnar.maps import map_entries
+from trailgate.columnar.maps import has_distinct_keys, map_entries
 from trailgate.errors import OptionError
 from trailgate.terminal.plain_values import json_text, plain_text, texts_of, values_of
-from trailgate.terminal.table_columns import has_distinct_keys
 
 ESCAPED: Final = r'["\\\x00-\x1f]'  # characters that JSON requires to be escaped
 QUOTED: Final = r'[",\r\n]'  # characters for which a CSV cell needs quotes (as an empty text does)

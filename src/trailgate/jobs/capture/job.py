@@ -57,7 +57,8 @@ from trailgate.messages.skipped import add_skipped, skipped_notes
 from trailgate.model.operation_counts import sum_counts
 from trailgate.options import check_arguments
 from trailgate.storage.files.addresses import Address, Addresses, absolute, addresses_of
-from trailgate.storage.files.manifest import Manifest, format_captured
+from trailgate.storage.files.captured_files import format_captured
+from trailgate.storage.files.manifest import Manifest
 from trailgate.storage.publish.protocol import OvertakenError
 from trailgate.storage.reading.message_files import (
     MessageFiles,
@@ -66,7 +67,8 @@ from trailgate.storage.reading.message_files import (
 )
 from trailgate.storage.reading.message_lines import MessagePosition
 from trailgate.storage.reading.threads import run_in_order, thread_count
-from trailgate.storage.writing.target import build_file_header, check_appendable, check_tables
+from trailgate.storage.writing.file_headers import build_file_header
+from trailgate.storage.writing.run_preparation import check_appendable, check_tables
 from trailgate.storage.writing.trail_location import (
     StagedRun,
     TrailLocation,

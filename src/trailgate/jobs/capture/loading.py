@@ -301,3 +301,18 @@ def _missing(path: PathLike, subject: str, base: str | None) -> OptionError:
     hint += "" if not hint else "the working folder" if base is None else "the base"
     reason = "is a folder" if address_exists(place) else "does not exist"
     return OptionError(f"the {subject} file {reason}", where=Where(source=str(path)), hint=hint)
+
+
+def override_rules(loaded: LoadedCapture, arguments: CaptureArguments) -> LoadedCapture:
+    """Override rules of a loaded capture by switches such as ``--no-compress-updates``.
+
+    A switch that is set takes precedence over the parameter file.
+    """
+    rules = loaded.capture.rules
+    rules = replace(
+        rules,
+        compress_updates=rules.compress_updates and not arguments.no_compress_updates,
+        update_befores=rules.update_befores or arguments.update_befores,
+        compress_deletes=rules.compress_deletes and not arguments.no_compress_deletes,
+    )
+    return replace(loaded, capture=replace(loaded.capture, rules=rules))

@@ -1,15 +1,14 @@
-"""The manifest of a trail, and the list of the message files that were captured into it.
+"""The manifest of a trail: the JSON file that lists the files of the trail and the state of its writer.
 
 Only files listed in the manifest are part of a trail. It is written last, so an interrupted run has
-published nothing. ``PREFIX.captured.jsonl`` lists the message files that were captured into the
-trail. The manifest states how many bytes of this list are valid, so a file is only in the list if
-its run was published. A live trail has a checkpoint instead (``storage/live/checkpoint.py``).
+published nothing. It also states how many bytes of the list of captured message files
+are valid (``captured_files.py``). A live trail has a checkpoint instead (``storage/live/checkpoint.py``).
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final, Self
@@ -21,8 +20,6 @@ from trailgate.storage.files.addresses import LOCAL
 from trailgate.storage.files.durable import replace_whole_file
 from trailgate.storage.files.text_files import read_if_exists
 from trailgate.storage.files.trail_names import NUMBERED
-
-CAPTURED_HINT: Final = "Restore it, or capture with --again, which does not read it"
 
 MANIFEST_HINT: Final = (
     "A trail can be read without it: move it away. To write into the trail, restore it from a copy"
@@ -162,40 +159,6 @@ def write_manifest(prefix: str, manifest: Manifest) -> None:
 def encode_manifest(manifest: Manifest) -> bytes:
     """Encode a manifest as the JSON content of its file."""
     return json.dumps(asdict(manifest), indent=1).encode() + b"\n"
-
-
-@dataclass(frozen=True, slots=True)
-class CapturedFile:
-    """A captured message file: its name without folder, its size, and a digest of its first and last bytes.
-
-    ``modified`` is the modification time in nanoseconds since 1970, or None if the digest covers
-    all bytes.
-    """
-
-    name: str
-    size: int
-    digest: str
-    modified: int | None = None
-
-
-def parse_captured(text: bytes, size: int, path: str) -> tuple[CapturedFile, ...]:
-    """Parse the first ``size`` bytes of the list of captured files. Raises StorageError if it is shorter or cannot be parsed."""
-    where, text = Where(source=path), text[:size]
-    if len(text) < size:
-        problem = f"the file is shorter than the {size} bytes that the manifest states"
-        raise StorageError(problem, where=where, hint=CAPTURED_HINT)
-    try:
-        return tuple(CapturedFile(**json.loads(line)) for line in text.splitlines())
-    except (ValueError, TypeError, RecursionError) as error:
-        problem = f"the list of captured files cannot be understood: {error}"
-        raise StorageError(problem, where=where, hint=CAPTURED_HINT) from None
-
-
-def format_captured(files: Iterable[CapturedFile]) -> bytes:
-    """Format captured files as lines of the list beside the trail."""
-    # Not asdict, which copies each value, as there may be very many files.
-    rows = ({name: getattr(file, name) for name in CapturedFile.__slots__} for file in files)
-    return b"".join(json.dumps(row).encode() + b"\n" for row in rows)
 
 
 def file_number_digits(prefix: str, manifest: Manifest) -> int:

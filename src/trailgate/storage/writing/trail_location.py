@@ -19,14 +19,8 @@ from trailgate.definitions.defgen import read_sourcedefs, write_sourcedefs
 from trailgate.errors import OptionError, StorageError, Where
 from trailgate.model.tables import Definitions
 from trailgate.storage.files.addresses import Address, is_stored, locate, make_address_speller
-from trailgate.storage.files.manifest import (
-    CapturedFile,
-    Manifest,
-    ManifestFile,
-    encode_manifest,
-    parse_captured,
-    parse_manifest,
-)
+from trailgate.storage.files.captured_files import CapturedFile, parse_captured
+from trailgate.storage.files.manifest import Manifest, ManifestFile, encode_manifest, parse_manifest
 from trailgate.storage.files.trail_files import COPY_AGAIN, TrailFile
 from trailgate.storage.files.trail_names import format_file_number, number_digits
 from trailgate.storage.publish.local_disk import LocalBackend
@@ -39,7 +33,7 @@ from trailgate.storage.publish.protocol import (
     StagedFile,
 )
 from trailgate.storage.reading.trail_file import TrailFileReader, describe_size
-from trailgate.storage.writing.header_patches import patches_to_finish
+from trailgate.storage.writing.file_headers import patches_to_finish
 from trailgate.storage.writing.segments import Encoding, Segment, SegmentWriter, WriteOptions
 from trailgate.trail.format.file_header import FileHeader
 from trailgate.trail.writing.file_headers import encode_file_start, encode_patches, fill_in_format
