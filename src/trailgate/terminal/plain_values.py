@@ -82,8 +82,8 @@ def _maps(column: pa.MapArray) -> list[Any]:
     return maps
 
 
-def texts_of(column: pa.Array) -> pa.Array | None:
-    """Convert a column of dates or times to ISO strings. Text is unchanged, other types give None."""
+def printed_texts(column: pa.Array) -> pa.Array | None:
+    """Convert a column of text, dates or times to the strings that are printed, times in ISO form. Other types give None."""
     kind = column.type
     if pa.types.is_string(kind):
         return column
@@ -120,7 +120,7 @@ class _Conversion(NamedTuple):
 
 
 def _texts(column: pa.Array) -> list[Any]:
-    texts = texts_of(column)
+    texts = printed_texts(column)
     assert texts is not None
     return texts.to_pylist()  # type: ignore[no-any-return]
 

@@ -31,15 +31,17 @@ def buffer_input(addresses: Sequence[str]) -> Iterator[list[str]]:
     The file's name contains a hash of its content, so that the same input is recognised in the next
     run. Raises StorageError if a pipe cannot be read.
     """
-    if not any(map(is_stream, addresses)):
+    if not any(map(is_standard_input_or_pipe, addresses)):
         yield list(addresses)
         return
     with TemporaryDirectory(prefix="trailgate-") as folder:
-        yield [_kept(one, Path(folder)) if is_stream(one) else one for one in addresses]
+        yield [
+            _kept(one, Path(folder)) if is_standard_input_or_pipe(one) else one for one in addresses
+        ]
 
 
-def is_stream(address: str) -> bool:
-    """Return whether an address is standard input or a pipe."""
+def is_standard_input_or_pipe(address: str) -> bool:
+    """Return whether a command's argument is standard input (``-``) or a pipe, which can be read only once."""
     if address == STANDARD or address.startswith("-."):
         return True
     try:

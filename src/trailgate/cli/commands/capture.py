@@ -18,7 +18,7 @@ from trailgate.live.brokers.address import BrokerAddress
 from trailgate.live.jobs.source import USED, broker_address
 from trailgate.terminal.flags import flag_of, takes
 from trailgate.terminal.output import progress_bar, quiet_pipe, report_finished
-from trailgate.terminal.standard_input import buffer_input, is_stream
+from trailgate.terminal.standard_input import buffer_input, is_standard_input_or_pipe
 
 if TYPE_CHECKING:
     from trailgate.jobs.capture.job import Progress, Runner
@@ -96,7 +96,8 @@ def command(arguments: CaptureArguments) -> None:
         raise OptionError("no trail is named", hint="Give --to PREFIX")
     if arguments.base is not None:
         source = [
-            one if is_stream(one) else absolute(one, arguments.base) for one in arguments.source
+            one if is_standard_input_or_pipe(one) else absolute(one, arguments.base)
+            for one in arguments.source
         ]
         arguments = replace(
             arguments, source=source, target=absolute(arguments.target, arguments.base)

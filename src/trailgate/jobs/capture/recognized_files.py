@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from trailgate.errors import StorageError, Where
 from trailgate.storage.files.addresses import LOCAL, locate, name_of
-from trailgate.storage.files.captured_files import CapturedFile
+from trailgate.storage.files.manifest import CapturedFile
 from trailgate.storage.files.opened_file import OpenedFile
 from trailgate.storage.reading.message_files import (
     MessageFile,

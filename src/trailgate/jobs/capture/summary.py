@@ -86,8 +86,8 @@ class CaptureSummary:
 OTHER_REASONS: Final = "other reasons"
 
 
-def most_frequent_reasons(reasons: Mapping[str, int]) -> dict[str, int]:
-    """Reduce the reasons of bad messages to the `RANKED` most frequent, and the sum of the others.
+def rank_bad_reasons(reasons: Mapping[str, int]) -> dict[str, int]:
+    """Rank the reasons of bad messages for the summary of a capture: the `RANKED` most frequent, and the sum of the others.
 
     `reasons` has the number of messages of each reason, the most frequent first.
     """

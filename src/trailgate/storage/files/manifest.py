@@ -1,14 +1,15 @@
-"""The manifest of a trail: the JSON file that lists the files of the trail and the state of its writer.
+"""The manifest of a trail, and the list beside it of the message files that were captured into the trail.
 
 Only files listed in the manifest are part of a trail. It is written last, so an interrupted run has
-published nothing. It also states how many bytes of the list of captured message files
-are valid (``captured_files.py``). A live trail has a checkpoint instead (``storage/live/checkpoint.py``).
+published nothing. ``PREFIX.captured.jsonl`` lists the message files that were captured into the
+trail. The manifest states how many bytes of this list are valid, so a file is only in the list if
+its run was published. A live trail has a checkpoint instead (``storage/live/checkpoint.py``).
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final, Self
@@ -164,3 +165,40 @@ def encode_manifest(manifest: Manifest) -> bytes:
 def file_number_digits(prefix: str, manifest: Manifest) -> int:
     """Return the number of digits at the end of the file names in a trail's manifest, 6 or 9."""
     return len(manifest.files[-1].name) - len(Path(prefix).name)
+
+
+CAPTURED_HINT: Final = "Restore it, or capture with --again, which does not read it"
+
+
+@dataclass(frozen=True, slots=True)
+class CapturedFile:
+    """A captured message file: its name without folder, its size, and a digest of its first and last bytes.
+
+    ``modified`` is the modification time in nanoseconds since 1970, or None if the digest covers
+    all bytes.
+    """
+
+    name: str
+    size: int
+    digest: str
+    modified: int | None = None
+
+
+def parse_captured_files(text: bytes, size: int, path: str) -> tuple[CapturedFile, ...]:
+    """Parse the first ``size`` bytes of the list of captured files. Raises StorageError if it is shorter or cannot be parsed."""
+    where, text = Where(source=path), text[:size]
+    if len(text) < size:
+        problem = f"the file is shorter than the {size} bytes that the manifest states"
+        raise StorageError(problem, where=where, hint=CAPTURED_HINT)
+    try:
+        return tuple(CapturedFile(**json.loads(line)) for line in text.splitlines())
+    except (ValueError, TypeError, RecursionError) as error:
+        problem = f"the list of captured files cannot be understood: {error}"
+        raise StorageError(problem, where=where, hint=CAPTURED_HINT) from None
+
+
+def format_captured_files(files: Iterable[CapturedFile]) -> bytes:
+    """Format captured files as JSON lines of the list beside the trail, ``PREFIX.captured.jsonl``."""
+    # Not asdict, which copies each value, as there may be very many files.
+    rows = ({name: getattr(file, name) for name in CapturedFile.__slots__} for file in files)
+    return b"".join(json.dumps(row).encode() + b"\n" for row in rows)

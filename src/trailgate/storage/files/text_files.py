@@ -1,4 +1,4 @@
-"""Read small files at once: text, copybooks, definitions of tables, and state files beside a trail.
+"""Read small files completely: text, copybooks, definitions of tables, and state files beside a trail.
 
 Text must be in UTF-8, or in another encoding in which ASCII characters are single bytes.
 ``read_text_file`` recognizes files in UTF-16, UTF-32 and EBCDIC, and raises an error with a hint how
@@ -110,5 +110,5 @@ def read_if_exists(store: fs.FileSystem, path: str) -> bytes | None:
 
 
 def read_definitions_file(address: Address) -> Definitions:
-    """Read a definitions file of tables. Raises StorageError or DefinitionError."""
+    """Read and parse the file of table definitions at an address. Raises StorageError or DefinitionError."""
     return read_sourcedefs(read_file(address), source=str(address))

@@ -33,8 +33,8 @@ from trailgate.storage.reading.trail_definitions import EarlierTables
 from trailgate.storage.reading.trail_file import (
     LONGEST,
     TrailFileReader,
+    charset_of_trail_file,
     describe_size,
-    usual_charset,
 )
 from trailgate.storage.reading.transaction_spans import RestartFilter, find_next_begin
 from trailgate.trail.format.file_header import MISNUMBERED, ORACLE, find_other_number
@@ -189,7 +189,7 @@ class SplitOptions:
     """How a split is read: which tables and columns, and what happens to incomplete transactions.
 
     ``chunk_bytes`` is the number of bytes that are read and decoded at once (None: ``CHUNK``). If
-    ``charset`` is None, the character set is that of ``usual_charset``. With ``give_open``, the
+    ``charset`` is None, the character set is that of ``charset_of_trail_file``. With ``give_open``, the
     last operation of a transaction that is open at the trail's end is returned; otherwise it is
     skipped with a notice. With ``allow_torn``, records that are missing inside a transaction are a
     notice instead of an error.
@@ -249,7 +249,7 @@ class SplitReader:
             return True
         self._notices.of_header(reader)
         earlier = EarlierTables(reader, offset)
-        charset = self._options.charset or usual_charset(reader.header, self._definitions)
+        charset = self._options.charset or charset_of_trail_file(reader.header, self._definitions)
         self._state = replace(self._state, order=reader.order, tables=NO_TABLES, charset=charset)
         size = self._size(reader, offset)
         while offset < file.size:

@@ -77,7 +77,7 @@ def plan_target(path: Address, options: TableOptions) -> TrailTarget:
 
 
 def check_tables(definitions: Definitions, options: WriteOptions) -> None:
-    """Raise EncodeError if the format of the trail to write cannot describe one of the tables."""
+    """Raise EncodeError before a run writes, if the format of its trail cannot describe one of the tables."""
     encode_file_start(FileHeader(), options.trail_format, definitions)
 
 
@@ -106,7 +106,7 @@ def check_appendable(
 def definitions_to_write(
     location: TrailLocation, definitions: Address | Definitions | None
 ) -> Definitions:
-    """Return the tables of the trail to write: those in its ``.def`` file, merged with ``definitions``.
+    """Return the definitions of tables for a run that writes a trail: those in its ``.def`` file, merged with ``definitions``.
 
     Raises StorageError if both are missing.
     """

@@ -118,7 +118,7 @@ def _write_batches(
 def to_changes(
     definitions: Definitions | TableSource, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[ChangeBatch]:
-    """Convert batches of an operations table to change batches. Errors name the row, counted over all batches."""
+    """Convert the batches of an operations table that is written to a trail to change batches. Errors name the row, counted over all batches."""
     rows = 0
     for batch in join_small_batches(batches):
         with _move(rows):

@@ -19,8 +19,14 @@ from trailgate.definitions.defgen import read_sourcedefs, write_sourcedefs
 from trailgate.errors import OptionError, StorageError, Where
 from trailgate.model.tables import Definitions
 from trailgate.storage.files.addresses import Address, is_stored, locate, make_address_speller
-from trailgate.storage.files.captured_files import CapturedFile, parse_captured
-from trailgate.storage.files.manifest import Manifest, ManifestFile, encode_manifest, parse_manifest
+from trailgate.storage.files.manifest import (
+    CapturedFile,
+    Manifest,
+    ManifestFile,
+    encode_manifest,
+    parse_captured_files,
+    parse_manifest,
+)
 from trailgate.storage.files.trail_files import COPY_AGAIN, TrailFile
 from trailgate.storage.files.trail_names import format_file_number, number_digits
 from trailgate.storage.publish.local_disk import LocalBackend
@@ -146,7 +152,7 @@ class TrailLocation:
         if not size:
             return ()
         data = self.backend.read(".captured.jsonl") or b""
-        return parse_captured(data, size, f"{self.prefix}.captured.jsonl")
+        return parse_captured_files(data, size, f"{self.prefix}.captured.jsonl")
 
     def quarantine_name(self) -> str:
         """Return the name of the quarantine file of the next publication.
@@ -267,7 +273,7 @@ def local_prefix(address: Address) -> str:
 
 
 def writable_prefix(address: Address) -> str:
-    """Return the path of a local trail's prefix. The address may begin with ``file:``.
+    """Return the prefix of a trail on a local disk to which a run may write. The address may begin with ``file:``.
 
     Raises OptionError if it is a folder, in an object store, or a path without a name.
     """
