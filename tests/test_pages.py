@@ -24,7 +24,7 @@ import trailgate.spark
 from document_commands import ELSEWHERE, obeyed, statements
 from trailgate.cli.commands.demo import unpack
 from trailgate.cli.main import run
-from trailgate.storage.writing import target
+from trailgate.storage.writing import file_headers
 
 DOCS: Final = Path(__file__).parents[1] / "docs"
 README: Final = DOCS.parent / "README.md"
@@ -58,7 +58,7 @@ def as_on_one_machine(uri: str = "uri:shop::demo") -> Iterator[None]:
     """Let trails and tables be as on a machine of fixed names, on a terminal of 80 columns."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "uname", lambda: MACHINE)
-        patch.setattr(target, "_uri", lambda *_: uri)
+        patch.setattr(file_headers, "_uri", lambda *_: uri)
         patch.setattr("sys.stdin", io.StringIO())
         patch.setenv("COLUMNS", "80")
         yield

@@ -6,7 +6,13 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from trailgate.terminal.kernels import GAP as GAP_SIZE
-from trailgate.terminal.layout import PaintedText, RowLayout, TableRow, display_width, flow_parts
+from trailgate.terminal.layout import (
+    PaintedText,
+    RowLayout,
+    TableRow,
+    display_width,
+    wrap_row_parts,
+)
 from trailgate.terminal.output import GAP
 
 STRINGS = st.text(st.sampled_from("abcXYZ=:.é漢字"), min_size=1, max_size=60)
@@ -26,7 +32,7 @@ def squeezed(lines: list[str]) -> str:
 @given(PARTS, st.integers(12, 100), st.sampled_from(["", "    "]))
 @example([PaintedText(":" * 21, ":" * 21)], 12, "")
 def test_flowed_parts_keep_all_and_fit(parts: list[PaintedText], width: int, indent: str) -> None:
-    lines = list(flow_parts(parts, width, indent))
+    lines = list(wrap_row_parts(parts, width, indent))
 
     assert squeezed(lines) == "".join(part.text for part in parts)
     assert all(display_width(line) <= width for line in lines)

@@ -15,7 +15,7 @@ from laws import examples
 from trailgate.cli.main import run
 from trailgate.errors import TrailgateError
 from trailgate.jobs.proposals import proposal
-from trailgate.jobs.proposals.drafts import FILL_IN, date_format, set_up_capture
+from trailgate.jobs.proposals.drafts import FILL_IN, propose_date_format, set_up_capture
 from trailgate.messages.messages import messages_from
 
 DELIMITED = """\
@@ -200,7 +200,7 @@ def test_what_nothing_is_seen_of_is_an_error(message: bytes, problem: str) -> No
     ],
 )
 def test_the_format_of_a_time_is_seen(value: str, form: str) -> None:
-    assert date_format([value]) == form
+    assert propose_date_format([value]) == form
 
 
 def test_the_documented_proposal_is_what_is_proposed() -> None:

@@ -20,7 +20,7 @@ import pytest
 from trailgate.cli.commands.demo import unpack
 from trailgate.cli.main import run
 from trailgate.logdump.conversation import Conversation
-from trailgate.storage.writing import target
+from trailgate.storage.writing import file_headers
 
 DOCUMENT = Path(__file__).parents[2] / "docs/logdump.md"
 PROMPT = re.compile(r"Logdump \d+ >(.*)")
@@ -73,7 +73,7 @@ def demo_trail(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Make the demo's trail in a folder, as on a machine of fixed names, and go there."""
     monkeypatch.chdir(folder)
     monkeypatch.setattr(os, "uname", lambda: MACHINE)
-    monkeypatch.setattr(target, "_uri", lambda *_: "uri:shop::demo")
+    monkeypatch.setattr(file_headers, "_uri", lambda *_: "uri:shop::demo")
     unpack(Path("demo"))
     assert run(["demo", "--no-spark"]) == 0
 

@@ -21,12 +21,12 @@ from trailgate.browse.index import KINDS, NO_KIND, VERSIONS, IndexSpan, TrailInd
 from trailgate.columnar.rows import condition_to_mask
 from trailgate.errors import OptionError, did_you_mean
 from trailgate.model.changes import ChangeBlock, StateColumn
+from trailgate.model.csns import above_csn, below_csn, check_csn
 from trailgate.model.positions import long_position
 from trailgate.model.table_names import TablePatterns
 from trailgate.model.tables import Column
 from trailgate.model.values import formatter_for
 from trailgate.storage.files.trail_files import TrailPosition
-from trailgate.storage.reading.options import above_csn, below_csn, check_csn
 from trailgate.trail.reading.images import ReadSelection
 
 OTHER_KINDS: Final = 1 << NO_KIND  # the bit of unknown operation types

@@ -46,7 +46,7 @@ from trailgate.storage.files.trail_files import (
     TrailPosition,
     find_stored_trail,
 )
-from trailgate.storage.reading.trail_file import usual_charset
+from trailgate.storage.reading.trail_file import charset_of_trail_file
 from trailgate.trail.findings import CSN_ORDER, CUT, OPEN, Finding, FindingCollector, Severity
 from trailgate.trail.format.file_header import FileHeader
 from trailgate.trail.format.record_types import IO_UPDATE, OP_TYPE_OF, RecordRole
@@ -399,7 +399,7 @@ class TrailIndex:
                 self.files[step.number].header = step.header
                 self.files[step.number].order = step.order.name.lower()
                 self._known, self._defined = None, {}
-                charset = usual_charset(step.header, self.definitions)
+                charset = charset_of_trail_file(step.header, self.definitions)
                 self._state = ReaderState(order=step.order, charset=charset)
             elif isinstance(step, FileEnd):
                 self._ended = step

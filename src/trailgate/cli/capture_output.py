@@ -74,18 +74,6 @@ def print_summary(summary: CaptureSummary) -> None:
         say(f"note: {note}", stderr=True)
 
 
-def is_bad(summary: CaptureSummary, max_bad: int | None, *, stop: bool) -> bool:
-    """Return whether a capture found so many bad messages that its exit code must not be 0.
-
-    This is the case if most messages are bad, or if a dry run found more bad messages than a real
-    run would accept: more than ``max_bad``, or if that is None and ``stop`` is set, any.
-    """
-    # A real run with --on-error stop would stop at the first bad message.
-    most = 0 if stop and max_bad is None else max_bad
-    over = summary.dry_run and most is not None and summary.quarantined > most
-    return over or summary.mostly_bad
-
-
 def _problem(problem: Mapping[str, Any]) -> str:
     """Format a bad message of a dry run: its location, the value, the problem and a hint."""
     parts = [str(problem.get("source", ""))]

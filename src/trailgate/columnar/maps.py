@@ -214,3 +214,34 @@ def merge_maps(first: pa.MapArray, second: pa.MapArray) -> pa.MapArray:
     np.cumsum(np.bincount(row_of[kept], minlength=len(first)), out=offsets[1:])
     index = pa.array(kept)
     return pa.MapArray.from_arrays(pa.array(offsets), keys.take(index), items.take(index))
+
+
+def has_distinct_keys(keys: pa.Array, rows: Longs, count: int) -> bool:
+    """Return whether no map of a column contains a key twice.
+
+    ``rows[i]`` is the row of the entry with the key ``keys[i]``, and ``count`` the number of rows.
+    """
+    return entry_slots(rows, count, *number_keys(keys)) is not None
+
+
+def number_keys(keys: pa.Array) -> tuple[Longs, int]:
+    """Assign a number to each distinct key of maps.
+
+    Returns the number of each key, and the number of distinct keys.
+    """
+    coded = keys.dictionary_encode()
+    return coded.indices.to_numpy().astype(np.int64), max(1, len(coded.dictionary))
+
+
+def entry_slots(rows: Longs, count: int, codes: Longs, names: int) -> Longs | None:
+    """Return the index of the entry for each row and key, or None if a row contains a key twice.
+
+    Entry i is in row ``rows[i]`` and has the key number ``codes[i]``. The result has ``count`` x
+    ``names`` elements: element ``row * names + code`` is an index i, or -1 if the row lacks the
+    key.
+    """
+    entries = np.full(count * names, -1, np.int64)
+    # A duplicate overwrites the slot of the first entry, so not all entries find their own number.
+    slots, numbers = rows * names + codes, np.arange(len(codes))
+    entries[slots] = numbers
+    return entries if (entries[slots] == numbers).all() else None

@@ -25,7 +25,7 @@ from trailgate.model.tables import Definitions
 from trailgate.model.transactions import FollowedTransactions, TransactionOutcome
 from trailgate.storage.files.addresses import name_of
 from trailgate.storage.files.trail_files import StoredTrail, TrailFile
-from trailgate.storage.reading.trail_file import TrailFileReader, usual_charset
+from trailgate.storage.reading.trail_file import TrailFileReader, charset_of_trail_file
 from trailgate.trail import findings as kinds
 from trailgate.trail.clean_records import CleanRecordCounts, CleanRecords
 from trailgate.trail.format.file_header import (
@@ -388,7 +388,7 @@ def check_steps(
 
 
 def resume_steps(file: TrailFile, ended: FileEnd) -> Iterator[Step]:
-    """Yield the steps of checking the bytes that were added to a trail file since it was read to its end."""
+    """Resume the check of a growing trail file: yield the steps for the bytes added since its end was checked."""
     past = ended.resume
     place = _CheckState(past.state, past.known, past.reading, file.size)
     with TrailFileReader(file) as reader:
@@ -400,7 +400,7 @@ def _file(number: int, reader: TrailFileReader, place: _CheckState) -> Iterator[
     begun, begin = _begin(number, reader)
     yield begun
     stated = begun.header.trail.file_size if begun.header is not None else None
-    charset = usual_charset(begun.header, place.reading.definitions)
+    charset = charset_of_trail_file(begun.header, place.reading.definitions)
     place.reading = replace(place.reading, charset=charset)
     place.size = max(place.size, stated or 0)
     if begin > len(begun.raw):

@@ -1,4 +1,4 @@
-"""Read the files that OBEY and INCLUDE name in a parameter file, and this machine's values of @GETENV."""
+"""Supply what a parameter file takes from its machine: the files that OBEY and INCLUDE name, and values of @GETENV."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def _candidates(path: str, name: str) -> Iterator[str]:
 
 
 def add_machine_items(around: GetenvValues, items: Collection[tuple[str, str]]) -> GetenvValues:
-    """Add this machine's values of @GETENV, such as its host name, to the known values ``around``.
+    """Look up the items of @GETENV that a parameter file uses on this machine, such as its host name, and add them to ``around``.
 
     ``items`` are pairs of group and item. Items that no expression uses stay empty, so that runs on
     different machines are equal.

@@ -52,7 +52,7 @@ from trailgate.storage.files.trail_files import (
 )
 from trailgate.storage.files.trail_names import number_digits
 from trailgate.storage.reading.trail_file import TrailFileReader
-from trailgate.storage.writing.target import build_file_header
+from trailgate.storage.writing.file_headers import build_file_header
 from trailgate.storage.writing.trail_location import writable_prefix
 from trailgate.trail import findings as kinds
 from trailgate.trail.findings import (
@@ -185,7 +185,7 @@ def _counts(finding_type: FindingType) -> bool:
     return finding_type.severity is Severity.ERROR and finding_type is not kinds.UNENDED
 
 
-def adjacent_ranges(step: CheckedChunk, rows: Longs) -> Iterator[tuple[int, int]]:
+def _adjacent_ranges(step: CheckedChunk, rows: Longs) -> Iterator[tuple[int, int]]:
     """Yield the byte ranges of records within a chunk; adjacent records become one range."""
     if not len(rows):
         return
@@ -209,7 +209,7 @@ def byte_ranges(step: CheckedChunk, rows: Longs, apart: Mask) -> Iterator[Source
     # Split between separate records and records of transactions.
     borders = np.flatnonzero(which[1:] != which[:-1]) + 1
     for piece in np.split(rows, borders):
-        for start, end in adjacent_ranges(step, piece):
+        for start, end in _adjacent_ranges(step, piece):
             yield SourceByteRange(
                 step.number, step.base + start, step.base + end, bool(apart[piece[0]])
             )
@@ -340,7 +340,7 @@ class SalvageSelection:
         self._leave_apart(step, groups, span)
         rows = start + np.flatnonzero(kept)
         view = step.data.data
-        parts = adjacent_ranges(step, rows)
+        parts = _adjacent_ranges(step, rows)
         self.write(step.number, [view[one:two] for one, two in parts])
         for group in np.flatnonzero(~whole).tolist():
             first, end = int(groups.firsts[group]), int(groups.firsts[group + 1])

@@ -37,7 +37,6 @@ from trailgate.storage.files.trail_files import (
     missing_files,
 )
 from trailgate.storage.files.trail_names import number_digits
-from trailgate.storage.reading.splits import has_newer_level
 from trailgate.trail import findings as kinds
 from trailgate.trail.clean_records import CleanRecordCounts
 from trailgate.trail.findings import Finding, FindingCollector, FindingType, Severity
@@ -50,6 +49,7 @@ from trailgate.trail.format.record_types import IO_UPDATE, RecordRole, type_name
 from trailgate.trail.records.damage import (
     UNFINISHED,
 )
+from trailgate.trail.writing.trail_format import is_newer_level
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +207,7 @@ def check_header(begun: FileBeginning, totals: FileTotals, findings: FindingColl
     if header is None:
         return
     trail = header.trail
-    if has_newer_level(header):
+    if is_newer_level(header.trail.compatibility):
         findings.add(Finding(kinds.NEWER.name, name, detail=f"level {trail.compatibility}"))
     if trail.file_size not in (None, file.size):
         detail = f"{trail.file_size} bytes in the header, {file.size} in the file"

@@ -31,7 +31,11 @@ from pyspark.sql.types import StructType
 
 from trailgate.capture.capture import Capture
 from trailgate.errors import OptionError, StorageError, Where
-from trailgate.jobs.capture.loading import LoadedCapture, load_with_notes, warn_ignored
+from trailgate.jobs.capture.loading import (
+    LoadedCapture,
+    load_with_notes,
+    warn_of_ignored_parameters,
+)
 from trailgate.jobs.capture.options import Extract, IgnoreUnsupported, OnError
 from trailgate.live.brokers.address import BrokerAddress
 from trailgate.live.files.journal_reader import JournalIndex, JournalRange
@@ -179,7 +183,7 @@ def _load(values: Mapping[str, Any]) -> LoadedCapture | None:
         base=values["base"],
         ignore_unsupported=values["ignore_unsupported"],
     )
-    warn_ignored(loaded)
+    warn_of_ignored_parameters(loaded)
     return loaded
 
 

@@ -99,7 +99,7 @@ def _convert_type(stream: Iterable[str]) -> Iterator[str]:
 def _prompt(conversation: Conversation) -> Iterator[str]:
     """Yield the Logdump command lines typed at a terminal until the input ends."""
     from trailgate.logdump.completion import make_completer
-    from trailgate.terminal.standard_input import read_typed_lines
+    from trailgate.terminal.prompt import read_typed_lines
 
     return read_typed_lines(
         HISTORY,

@@ -24,7 +24,7 @@ from trailgate.capture.capture import Capture
 from trailgate.errors import MissingDependencyError, OptionError
 from trailgate.jobs.capture.loading import infer_capture_tables, load_capture
 from trailgate.jobs.capture.options import Extract, IgnoreUnsupported, MessagePer, Properties
-from trailgate.jobs.capture.ranges import RangeReader, skipped_totals
+from trailgate.jobs.capture.ranges import RangeReader, count_skipped_of_range
 from trailgate.messages.skipped import SkippedTotals, add_skipped, skipped_notes
 from trailgate.model.changes import ChangeBatch
 from trailgate.model.shapes import Projection
@@ -162,7 +162,7 @@ def read_owned_changes(
     for batch in reader.batches():
         if batch.problems:
             raise batch.problems[0].error
-        skipped = add_skipped(skipped, skipped_totals(batch.skipped, source))
+        skipped = add_skipped(skipped, count_skipped_of_range(batch.skipped, source))
         yield batch.operations
     warnings = sorted(capture.warnings_of_part(reader.notes) | capture.options.notes)
     for note in (*warnings, *skipped_notes(skipped)):

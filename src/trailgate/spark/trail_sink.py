@@ -38,6 +38,7 @@ from trailgate.storage.writing.options import (
     SeqDigits,
     UpdateFormatName,
 )
+from trailgate.storage.writing.run_preparation import TableOptions, plan_target, prepare_writing
 from trailgate.storage.writing.segments import MAX_BYTES
 from trailgate.storage.writing.table_writing import (
     StagedPart,
@@ -45,7 +46,6 @@ from trailgate.storage.writing.table_writing import (
     publish_parts,
     write_part,
 )
-from trailgate.storage.writing.target import TableOptions, plan_target, prepare_writing
 from trailgate.storage.writing.trail_location import TrailTarget
 from trailgate.storage.writing.transaction_chain import TransactionChain
 from trailgate.trail.writing.trail_format import TrailFormat

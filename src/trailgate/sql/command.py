@@ -146,7 +146,7 @@ def split_statements(text: str) -> tuple[list[SqlStatement], SqlStatement]:
 
 def _converse(output: _Output) -> None:
     """Run the SQL statements typed at the prompt of ``trailgate sql``. An error ends only its statement."""
-    from trailgate.terminal.standard_input import read_typed_lines
+    from trailgate.terminal.prompt import read_typed_lines
 
     print(BANNER)
     pending = ""

@@ -106,7 +106,7 @@ def flag_of(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
-def complete_position(files: Sequence[TrailFile], text: str | None) -> str | None:
+def complete_position_flag(files: Sequence[TrailFile], text: str | None) -> str | None:
     """Complete the value of a flag such as ``--to-position`` to file:offset, if it is only a byte offset.
 
     If the trail has a single file, such as number 0, the byte offsets 679 and 0x2A7 become 0:679.

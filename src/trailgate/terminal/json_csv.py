@@ -16,10 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import Longs
-from trailgate.columnar.maps import map_entries
+from trailgate.columnar.maps import has_distinct_keys, map_entries
 from trailgate.errors import OptionError
-from trailgate.terminal.plain_values import json_text, plain_text, texts_of, values_of
-from trailgate.terminal.table_columns import has_distinct_keys
+from trailgate.terminal.plain_values import json_text, plain_text, printed_texts, values_of
 
 ESCAPED: Final = r'["\\\x00-\x1f]'  # characters that JSON requires to be escaped
 QUOTED: Final = r'[",\r\n]'  # characters for which a CSV cell needs quotes (as an empty text does)
@@ -48,7 +47,7 @@ def csv_lines(batch: pa.RecordBatch) -> list[str]:
 
 def json_values(column: pa.Array) -> pa.Array:
     """Format the values of a column as JSON."""
-    strings = texts_of(column)
+    strings = printed_texts(column)
     if pa.types.is_boolean(column.type) or pa.types.is_integer(column.type):
         texts = column.cast(pa.string())
     elif strings is not None:
@@ -67,7 +66,7 @@ def csv_cells(column: pa.Array) -> pa.Array:
     """
     if pa.types.is_integer(column.type):
         return column.cast(pa.string()).fill_null("")
-    strings = texts_of(column)
+    strings = printed_texts(column)
     if strings is None:
         strings = _format_nested(column)
     if strings is None:

@@ -103,12 +103,12 @@ class RowLayout:
         if self._width is None:
             yield GAP.join([self._pad(row.head), *(part.painted for part in row.data)]).rstrip()
         elif not self._widths and not self._data:
-            yield from flow_parts(self._name(row.head), self._width)
+            yield from wrap_row_parts(self._name(row.head), self._width)
         elif self._beside:
             yield from self._side_by_side(row, self._width)
         else:
             yield from self._head(row.head)
-            yield from flow_parts(row.data, self._width, INDENT)
+            yield from wrap_row_parts(row.data, self._width, INDENT)
 
     def strings(self, rows: RowParts) -> pa.Array:
         """Return the printed lines of each row as one text, or null if ``lines`` must format it."""
@@ -137,7 +137,7 @@ class RowLayout:
         if self._fits(parts):
             return [self._pad(parts).rstrip()]
         first, *rest = parts
-        return list(flow_parts([first, *_remove_padding(rest)], self._width or 0))
+        return list(wrap_row_parts([first, *_remove_padding(rest)], self._width or 0))
 
     def _fits(self, parts: Sequence[PaintedText]) -> bool:
         """Return whether each cell of a head fits its column; False if there are no columns."""
@@ -155,7 +155,7 @@ class RowLayout:
 
     def _side_by_side(self, row: TableRow, width: int) -> Iterator[str]:
         indent = " " * (self._head_width + len(GAP))
-        rest = flow_parts(row.data, width, indent)
+        rest = wrap_row_parts(row.data, width, indent)
         if self._fits(row.head):
             # The first line of data starts with the indent, in whose place the head is printed.
             yield f"{self._pad(row.head)}{GAP}{next(rest, indent)[len(indent) :]}".rstrip()
@@ -175,8 +175,8 @@ def _remove_padding(parts: Sequence[PaintedText]) -> list[PaintedText]:
     return [PaintedText(p.text.strip(), p.painted.strip()) for p in parts if p.text.strip()]
 
 
-def flow_parts(parts: Sequence[PaintedText], width: int, indent: str = "") -> Iterator[str]:
-    """Fill lines of the terminal with parts of a row's data, and yield them.
+def wrap_row_parts(parts: Sequence[PaintedText], width: int, indent: str = "") -> Iterator[str]:
+    """Wrap the parts of a printed row's data to lines of the terminal's width, and yield the lines.
 
     A part longer than a line is split.
 

@@ -18,7 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask, Octets, octets
-from trailgate.columnar.maps import map_entries
+from trailgate.columnar.kernels.numbers import DIGITS
+from trailgate.columnar.maps import entry_slots, has_distinct_keys, map_entries, number_keys
 from trailgate.columnar.numbers_kernels import DIGITS
 from trailgate.terminal.kernels import flow_strings, measure_ascii
 from trailgate.terminal.output import GAP, NULL
@@ -226,11 +227,11 @@ def _changes(before: _Entries, after: _Entries, count: int) -> list[RowStrings] 
     """
     # Keys get numbers, and each row has one slot per key: slot row * names + code holds the index
     # of the entry, or -1. So looking up the same column in the other image is one array access.
-    codes, names = _codes(pa.concat_arrays([after.keys, before.keys]))
+    codes, names = number_keys(pa.concat_arrays([after.keys, before.keys]))
     after_codes, before_codes = codes[: len(after.keys)], codes[len(after.keys) :]
     after_slots, before_slots = (
-        _entry_slots(after.rows, count, after_codes, names),
-        _entry_slots(before.rows, count, before_codes, names),
+        entry_slots(after.rows, count, after_codes, names),
+        entry_slots(before.rows, count, before_codes, names),
     )
     if after_slots is None or before_slots is None:
         return None
@@ -256,37 +257,6 @@ def _changes(before: _Entries, after: _Entries, count: int) -> list[RowStrings] 
         RowStrings(strings, after.rows),
         RowStrings(pc.binary_join_element_wise(only_before, ends, ""), rows),
     ]
-
-
-def has_distinct_keys(keys: pa.Array, rows: Longs, count: int) -> bool:
-    """Return whether no map of a column contains a key twice.
-
-    ``rows[i]`` is the row of the entry with the key ``keys[i]``, and ``count`` the number of rows.
-    """
-    return _entry_slots(rows, count, *_codes(keys)) is not None
-
-
-def _codes(keys: pa.Array) -> tuple[Longs, int]:
-    """Assign a number to each distinct key of maps.
-
-    Returns the number of each key, and the number of distinct keys.
-    """
-    coded = keys.dictionary_encode()
-    return coded.indices.to_numpy().astype(np.int64), max(1, len(coded.dictionary))
-
-
-def _entry_slots(rows: Longs, count: int, codes: Longs, names: int) -> Longs | None:
-    """Return the index of the entry for each row and key, or None if a row contains a key twice.
-
-    Entry i is in row ``rows[i]`` and has the key number ``codes[i]``. The result has ``count`` x
-    ``names`` elements: element ``row * names + code`` is an index i, or -1 if the row lacks the
-    key.
-    """
-    entries = np.full(count * names, -1, np.int64)
-    # A duplicate overwrites the slot of the first entry, so not all entries find their own number.
-    slots, numbers = rows * names + codes, np.arange(len(codes))
-    entries[slots] = numbers
-    return entries if (entries[slots] == numbers).all() else None
 
 
 def _same(one: pa.Array, other: pa.Array) -> Mask:

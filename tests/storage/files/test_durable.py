@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from threading import Thread
 
-from trailgate.storage.files.durable import remove_folder
+from trailgate.storage.files.durable import remove_temporary_folder
 
 
 @contextmanager
@@ -34,7 +34,7 @@ def test_nothing_is_left_of_a_folder_that_is_still_written_into(tmp_path: Path) 
         with _file_after_file(folder) as writing:
             while not any(folder.iterdir()):
                 pass
-            remove_folder(folder)
+            remove_temporary_folder(folder)
         assert not writing.is_alive()
 
     assert not any(tmp_path.iterdir())
@@ -45,6 +45,6 @@ def test_a_removal_that_was_interrupted_is_completed(tmp_path: Path) -> None:
     left.mkdir()
     (left / "1").touch()
 
-    remove_folder(tmp_path / ".staging")
+    remove_temporary_folder(tmp_path / ".staging")
 
     assert not any(tmp_path.iterdir())

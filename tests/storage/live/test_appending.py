@@ -34,7 +34,7 @@ from trailgate.storage.live.growing_file import Disk, GrowingFile
 from trailgate.storage.live.live_trail import AppendOptions, Recovery
 from trailgate.storage.reading.trail_file import TrailFileReader
 from trailgate.storage.reading.trails import read_trail
-from trailgate.storage.writing.target import check_appendable
+from trailgate.storage.writing.run_preparation import check_appendable
 from trailgate.storage.writing.trail_location import local_trail
 from trailgate.trail.format.file_header import FileHeader
 from trailgate.trail.format.record_types import IO_RESTART_ABEND, IO_RESTART_OK

@@ -25,8 +25,8 @@ from trailgate.storage.files.manifest import QueryPosition, read_manifest
 from trailgate.storage.live.batch_commit import BatchPart, QueryBatch, commit_batch
 from trailgate.storage.live.growing_file import Disk
 from trailgate.storage.reading.trails import read_trail
+from trailgate.storage.writing.run_preparation import TableOptions, plan_target, prepare_writing
 from trailgate.storage.writing.table_writing import publish_parts, write_part
-from trailgate.storage.writing.target import TableOptions, plan_target, prepare_writing
 from trailgate.storage.writing.transaction_chain import TransactionChain
 from trailgate.trail.writing.trail_format import TrailFormat
 

@@ -24,7 +24,7 @@ from trailgate.storage.files.trail_files import TrailFile, find_trail
 from trailgate.storage.reading.splits import NoticeLog
 from trailgate.storage.reading.trail_definitions import (
     TrailDefinitions,
-    find_first_ddl,
+    find_first_ddl_record,
     find_table,
     list_defined_tables,
     list_latest_tables,
@@ -181,7 +181,7 @@ def test_a_last_file_with_an_unfinished_header_defines_no_tables_yet(
     found = TrailDefinitions(trail).before(NOTES.name, NEXT)
     assert found is not None
     assert found.columns == NOTES.columns
-    assert find_first_ddl(trail, trail.begin, trail.end) is None
+    assert find_first_ddl_record(trail, trail.begin, trail.end) is None
 
 
 @pytest.mark.parametrize("cut", CUTS)

@@ -18,8 +18,8 @@ from trailgate.storage.files.trail_files import TrailFile, find_trail
 from trailgate.storage.reading.splits import plan_splits
 from trailgate.storage.reading.trail_file import TrailFileReader
 from trailgate.storage.reading.trails import read_split, read_trail
+from trailgate.storage.writing.run_preparation import TableOptions, prepare_writing
 from trailgate.storage.writing.table_writing import publish_parts, write_part
-from trailgate.storage.writing.target import TableOptions, prepare_writing
 from trailgate.trail.format.tokens import ByteOrder
 from trailgate.trail.writing.trail_format import TrailFormat, UpdateFormat
 

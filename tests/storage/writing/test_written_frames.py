@@ -22,8 +22,8 @@ from trailgate.errors import TransactionError
 from trailgate.jobs.trail_check import check_trail
 from trailgate.storage.live.appender import TrailAppender
 from trailgate.storage.reading.trails import read_trail
+from trailgate.storage.writing.run_preparation import TableOptions, prepare_writing
 from trailgate.storage.writing.table_writing import publish_parts, write_part
-from trailgate.storage.writing.target import TableOptions, prepare_writing
 
 SIZES = (1, 3, 1, 2, 5, 1, 1, 4, 2, 3)  # of transactions
 NUMBERS = itertools.count()

@@ -47,7 +47,7 @@ from trailgate.storage.reading.stored_position import APPLIED, record_digest
 from trailgate.storage.reading.threads import run_in_order, thread_count
 from trailgate.storage.reading.trail_definitions import (
     TrailDefinitions,
-    find_first_ddl,
+    find_first_ddl_record,
     list_defined_tables,
     list_latest_tables,
 )
@@ -474,7 +474,7 @@ class ApplyRun:
         end = splits[-1].end
         if until := self._tables.until:
             end = min(end, TrailPosition(*parse_position(until)).just_after)
-        record = find_first_ddl(trail, start, end)
+        record = find_first_ddl_record(trail, start, end)
         if record is not None:
             position, statement = record
             at = short_position(long_position(*position))

@@ -34,12 +34,12 @@ from trailgate.columnar.rows import join_arrays
 from trailgate.errors import OptionError, TransactionError, Where
 from trailgate.jobs.retries import Retries, call_with_retries
 from trailgate.model.changes import ChangeBatch, ChangeBlock
+from trailgate.model.csns import check_csn
 from trailgate.model.operations_table import to_operations
 from trailgate.model.positions import long_position, short_position
 from trailgate.model.table_names import TablePatterns, describe_no_match
 from trailgate.model.transactions import mask_begins, mask_ends
 from trailgate.storage.files.trail_files import NO_DEFINITIONS, TrailFiles
-from trailgate.storage.reading.options import check_csn
 from trailgate.storage.reading.trail_definitions import TrailDefinitions, list_latest_tables
 from trailgate.storage.reading.trails import check_csn_limits, csn_limit_notices
 

@@ -30,10 +30,10 @@ from trailgate.apply.targets.target import AppliedPosition
 from trailgate.arrays import Longs, Mask
 from trailgate.errors import TrailgateError
 from trailgate.model.changes import ChangeBatch, ChangeBlock
+from trailgate.model.csns import above_csn
 from trailgate.model.tables import Table
 from trailgate.model.transactions import mask_begins, mask_ends
 from trailgate.storage.files.trail_files import TrailFiles
-from trailgate.storage.reading.options import above_csn
 from trailgate.storage.reading.splits import NoticeLog, SplitOptions, SplitReader, TrailSplit
 from trailgate.trail.reading.images import ReadSelection
 

@@ -58,10 +58,10 @@ from trailgate.errors import (
     StorageError,
     Where,
 )
+from trailgate.model.csns import above_csn
 from trailgate.model.positions import short_position
 from trailgate.model.table_names import TablePatterns
 from trailgate.model.tables import Table
-from trailgate.storage.reading.options import above_csn
 
 CHANGED_SINCE: Final = (
     "Check whether the operation is still correct, and then apply it with --force"

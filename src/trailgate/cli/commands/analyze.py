@@ -17,7 +17,7 @@ from trailgate.terminal.flags import (
     JsonLines,
     Records,
     ToPosition,
-    complete_position,
+    complete_position_flag,
     takes,
 )
 from trailgate.terminal.output import show_in_pager
@@ -51,7 +51,7 @@ def command(
 
     files = find_files_at(path)
     begin, end = (
-        None if text is None else parse_position(complete_position(files, text) or "")
+        None if text is None else parse_position(complete_position_flag(files, text) or "")
         for text in (from_position, to_position)
     )
     wrong_sizes: list[str] = []

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 import typer
 
-from trailgate.cli.capture_output import is_bad, print_ignored, print_notes, print_summary
+from trailgate.cli.capture_output import print_ignored, print_notes, print_summary
 from trailgate.errors import OptionError
 from trailgate.jobs.capture.options import CaptureArguments
 from trailgate.live.brokers.address import BrokerAddress
 from trailgate.live.jobs.source import USED, broker_address
 from trailgate.terminal.flags import flag_of, takes
 from trailgate.terminal.output import progress_bar, quiet_pipe, report_finished
-from trailgate.terminal.standard_input import buffer_input, is_stream
+from trailgate.terminal.standard_input import buffer_input, is_standard_input_or_pipe
 
 if TYPE_CHECKING:
     from trailgate.jobs.capture.job import Progress, Runner
@@ -60,7 +60,7 @@ PANELS: Final = {
 @partial(takes, panels=PANELS)
 def command(arguments: CaptureArguments) -> None:
     """Capture messages into a trail."""
-    from trailgate.jobs.capture.loading import load_with_notes
+    from trailgate.jobs.capture.loading import load_with_notes, override_rules
     from trailgate.storage.files.addresses import absolute
 
     if arguments.max_bad is not None and arguments.on_error == "stop" and not arguments.dry_run:
@@ -78,7 +78,7 @@ def command(arguments: CaptureArguments) -> None:
         base=arguments.base,
         ignore_unsupported=arguments.ignore_unsupported,
     )
-    loaded = with_rules(loaded, arguments)
+    loaded = override_rules(loaded, arguments)
     address = broker_address(arguments.source, dict(loaded.connection))
     if address is not None:
         from trailgate.live.jobs.metrics import USED as REPORTED
@@ -96,7 +96,8 @@ def command(arguments: CaptureArguments) -> None:
         raise OptionError("no trail is named", hint="Give --to PREFIX")
     if arguments.base is not None:
         source = [
-            one if is_stream(one) else absolute(one, arguments.base) for one in arguments.source
+            one if is_standard_input_or_pipe(one) else absolute(one, arguments.base)
+            for one in arguments.source
         ]
         arguments = replace(
             arguments, source=source, target=absolute(arguments.target, arguments.base)
@@ -113,6 +114,7 @@ def _capture(loaded: LoadedCapture, arguments: CaptureArguments) -> None:
     If the trail belongs to a live capture, the messages are added to it as repaired ones.
     """
     from trailgate.jobs.capture.job import capture_loaded
+    from trailgate.jobs.capture.summary import has_too_many_bad
     from trailgate.storage.live.checkpoint import has_checkpoint
     from trailgate.storage.writing.trail_location import location_of
 
@@ -139,7 +141,7 @@ def _capture(loaded: LoadedCapture, arguments: CaptureArguments) -> None:
             print_summary(summary)
     if not arguments.dry_run:
         _use_captured(arguments, location.prefix)
-    if is_bad(summary, arguments.max_bad, stop=arguments.on_error == "stop"):
+    if has_too_many_bad(summary, arguments.max_bad, stop=arguments.on_error == "stop"):
         raise typer.Exit(1)
 
 
@@ -245,21 +247,6 @@ def _given(arguments: CaptureArguments, names: tuple[str, ...]) -> str | None:
     plain = CaptureArguments()
     changed = (name for name in names if getattr(arguments, name) != getattr(plain, name))
     return next((flag_of(name) for name in changed), None)
-
-
-def with_rules(loaded: LoadedCapture, arguments: CaptureArguments) -> LoadedCapture:
-    """Add switches of ``trailgate capture``, such as ``--no-compress-updates``, to the capture's rules.
-
-    A switch that is set takes precedence over the parameter file.
-    """
-    rules = loaded.capture.rules
-    rules = replace(
-        rules,
-        compress_updates=rules.compress_updates and not arguments.no_compress_updates,
-        update_befores=rules.update_befores or arguments.update_befores,
-        compress_deletes=rules.compress_deletes and not arguments.no_compress_deletes,
-    )
-    return replace(loaded, capture=replace(loaded.capture, rules=rules))
 
 
 def runner_of(master: Any, progress: Progress | None = None, threads: int | None = None) -> Runner:

@@ -119,12 +119,12 @@ def _run_on_spark(master: str, *, apply: bool) -> None:
 def _capture(source: str, target: str, session: Any) -> None:
     from trailgate.cli.commands import capture as capturing
     from trailgate.jobs.capture.job import capture_loaded
-    from trailgate.jobs.capture.loading import load_with_notes
+    from trailgate.jobs.capture.loading import load_with_notes, override_rules
     from trailgate.jobs.capture.options import CaptureArguments
     from trailgate.storage.writing.trail_location import location_of
 
     given = CaptureArguments(update_befores=True)
-    loaded = capturing.with_rules(load_with_notes(PROPERTIES), given)
+    loaded = override_rules(load_with_notes(PROPERTIES), given)
     print_notes(loaded)
     with progress_bar("capturing", show=session is None) as progress:
         runner = capturing.runner_of(session, progress)

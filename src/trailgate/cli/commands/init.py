@@ -16,7 +16,7 @@ from trailgate.options import Flag
 from trailgate.storage.files.durable import convert_write_errors, replace_whole_file
 from trailgate.terminal.flags import takes
 from trailgate.terminal.output import quiet_pipe, report_finished, say
-from trailgate.terminal.standard_input import buffer_input, is_stream
+from trailgate.terminal.standard_input import buffer_input, is_standard_input_or_pipe
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -89,7 +89,7 @@ def command(
 
 def _name(source: Sequence[str]) -> str:
     """Derive a name for the properties from the first folder or file of messages."""
-    if is_stream(source[0]):
+    if is_standard_input_or_pipe(source[0]):
         return UNNAMED
     plain = Path(source[0].rpartition("://")[2])
     parts = [part for part in plain.parts if not set(part) & set("*?[")]

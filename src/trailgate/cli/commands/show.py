@@ -24,7 +24,7 @@ from trailgate.terminal.flags import (
     ToPosition,
     TrailPath,
     Wide,
-    complete_position,
+    complete_position_flag,
     takes,
 )
 
@@ -106,7 +106,7 @@ def command(path: TrailPath, arguments: ShowArguments) -> None:
 
     trail = find_trail(path, arguments.definitions)
     positions = {
-        name: complete_position(trail.files, getattr(arguments, name)) for name in POSITIONS
+        name: complete_position_flag(trail.files, getattr(arguments, name)) for name in POSITIONS
     }
     named = {name: getattr(arguments, name) for name in NAMED_OPTIONS}
     for_people = arguments.format is OutputFormat.TABLE and arguments.to is None

@@ -38,7 +38,7 @@ from trailgate.jobs.capture.loading import (
     PathLike,
     infer_capture_tables,
     load_with_notes,
-    warn_ignored,
+    warn_of_ignored_parameters,
 )
 from trailgate.jobs.capture.options import CaptureArguments
 from trailgate.jobs.capture.plan import CaptureJob, CaptureOptions
@@ -50,14 +50,14 @@ from trailgate.jobs.capture.summary import (
     SUMMED,
     CaptureSummary,
     error_values,
-    most_frequent_reasons,
+    rank_bad_reasons,
 )
 from trailgate.messages.message_ids import REMEMBERED, MessageIdRule
 from trailgate.messages.skipped import add_skipped, skipped_notes
 from trailgate.model.operation_counts import sum_counts
 from trailgate.options import check_arguments
 from trailgate.storage.files.addresses import Address, Addresses, absolute, addresses_of
-from trailgate.storage.files.manifest import Manifest, format_captured
+from trailgate.storage.files.manifest import Manifest, format_captured_files
 from trailgate.storage.publish.protocol import OvertakenError
 from trailgate.storage.reading.message_files import (
     MessageFiles,
@@ -66,7 +66,8 @@ from trailgate.storage.reading.message_files import (
 )
 from trailgate.storage.reading.message_lines import MessagePosition
 from trailgate.storage.reading.threads import run_in_order, thread_count
-from trailgate.storage.writing.target import build_file_header, check_appendable, check_tables
+from trailgate.storage.writing.file_headers import build_file_header
+from trailgate.storage.writing.run_preparation import check_appendable, check_tables
 from trailgate.storage.writing.trail_location import (
     StagedRun,
     TrailLocation,
@@ -233,7 +234,7 @@ def publish_capture(job: CaptureJob, reports: Sequence[RangeReport]) -> CaptureS
         [report.quarantine for report in ordered if report.quarantine is not None],
         asdict(summary),
         job.capture.first_file + len(job.source.files),
-        captured=format_captured(remembered),
+        captured=format_captured_files(remembered),
         last_id=max((report.ids.highest for report in ordered if report.ids), default=""),
     )
     files, quarantine = publish_staged(job.target, staged)
@@ -370,7 +371,7 @@ def capture_files(  # noqa: PLR0913  one parameter an option
     loaded = load_with_notes(
         properties, extract, None, definitions, base=base, ignore_unsupported=ignore_unsupported
     )
-    warn_ignored(loaded)
+    warn_of_ignored_parameters(loaded)
     own = (field.name for field in fields(CaptureArguments))
     given = CaptureArguments(**{name: named[name] for name in own if name in named})
     if base is not None:
@@ -406,7 +407,7 @@ def summarize_capture(job: CaptureJob, reports: Sequence[RangeReport]) -> Captur
         dry_run=options.dry_run,
         definitions=None if options.trail_format.by_index else f"{prefix}.def",
         notes=warnings if reports else (),
-        reasons=most_frequent_reasons(count_reasons(reports)),
+        reasons=rank_bad_reasons(count_reasons(reports)),
         problems=tuple(error_values(error) for report in reports for error in report.errors),
         **sums,
         **({} if known is None else {f"{name}_files": getattr(known, name) for name in KNOWN}),

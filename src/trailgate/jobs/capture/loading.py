@@ -48,7 +48,7 @@ RESERVED: Final = frozenset(
 OF_CONNECTION: Final = ("jms.", "java.naming.")
 
 
-def check_user_tokens(rules: CaptureRules) -> None:
+def _check_user_tokens(rules: CaptureRules) -> None:
     """Raise OptionError if the name of a user token that a capture adds is too long, or already has a meaning in trails."""
     for rule in rules.statements:
         for token in rule.tokens:
@@ -155,12 +155,12 @@ def load_capture(
     loaded = load_with_notes(
         properties, extract, rules, definitions, base=base, ignore_unsupported=ignore_unsupported
     )
-    warn_ignored(loaded)
+    warn_of_ignored_parameters(loaded)
     return loaded.capture
 
 
-def warn_ignored(loaded: LoadedCapture) -> None:
-    """Warn about each unsupported Extract parameter that `ignore_unsupported` skipped."""
+def warn_of_ignored_parameters(loaded: LoadedCapture) -> None:
+    """Warn about each Extract parameter that a loaded capture ignores, because `ignore_unsupported` is set."""
     for line, text, why in () if loaded.extract is None else loaded.extract.ignored:
         warnings.warn(f"ignored: line {line}, {text}: {why}", stacklevel=3)
 
@@ -204,7 +204,7 @@ def load_with_notes(
     if rules is None:
         rules = CaptureRules() if parameters is None else parameters.rules
     try:
-        check_user_tokens(rules)
+        _check_user_tokens(rules)
         around = add_machine_items(rules.environment, rules.environment_items())
         rules = replace(rules, environment=around)
         capture = Capture(options, rules.with_keys(tables), rules, now=time.time_ns() // 1000)
@@ -301,3 +301,18 @@ def _missing(path: PathLike, subject: str, base: str | None) -> OptionError:
     hint += "" if not hint else "the working folder" if base is None else "the base"
     reason = "is a folder" if address_exists(place) else "does not exist"
     return OptionError(f"the {subject} file {reason}", where=Where(source=str(path)), hint=hint)
+
+
+def override_rules(loaded: LoadedCapture, arguments: CaptureArguments) -> LoadedCapture:
+    """Override rules of a loaded capture by switches such as ``--no-compress-updates``.
+
+    A switch that is set takes precedence over the parameter file.
+    """
+    rules = loaded.capture.rules
+    rules = replace(
+        rules,
+        compress_updates=rules.compress_updates and not arguments.no_compress_updates,
+        update_befores=rules.update_befores or arguments.update_befores,
+        compress_deletes=rules.compress_deletes and not arguments.no_compress_deletes,
+    )
+    return replace(loaded, capture=replace(loaded.capture, rules=rules))

@@ -289,8 +289,8 @@ class RangeReader:
             )
 
 
-def skipped_totals(skipped: SkippedMessages, files: MessageFiles) -> SkippedTotals:
-    """Count the messages of a range without operations by reason, with the location of the first ones."""
+def count_skipped_of_range(skipped: SkippedMessages, files: MessageFiles) -> SkippedTotals:
+    """Count the messages that a range of a capture skipped, by reason, with the location of the first ones."""
     if not len(skipped):
         return {}
     lined = np.array([files.is_lined(number) for number in np.unique(skipped.files).tolist()])
@@ -608,7 +608,7 @@ class RangeCapture:
     def _skip(self, skipped: SkippedMessages) -> None:
         """Count messages without operations in the open unit."""
         if len(skipped):
-            more = skipped_totals(skipped, self._files)
+            more = count_skipped_of_range(skipped, self._files)
             self._unit.skipped = add_skipped(self._unit.skipped, more)
 
     def _commit(self) -> None:

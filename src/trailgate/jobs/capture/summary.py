@@ -86,8 +86,8 @@ class CaptureSummary:
 OTHER_REASONS: Final = "other reasons"
 
 
-def most_frequent_reasons(reasons: Mapping[str, int]) -> dict[str, int]:
-    """Reduce the reasons of bad messages to the `RANKED` most frequent, and the sum of the others.
+def rank_bad_reasons(reasons: Mapping[str, int]) -> dict[str, int]:
+    """Rank the reasons of bad messages for the summary of a capture: the `RANKED` most frequent, and the sum of the others.
 
     `reasons` has the number of messages of each reason, the most frequent first.
     """
@@ -109,3 +109,15 @@ def error_values(error: TrailgateError) -> dict[str, Any]:
         place |= {"text": text, "bytes": raw.hex()}
     known = {name: value for name, value in place.items() if value is not None}
     return {"problem": error.problem, **known, **({"hint": error.hint} if error.hint else {})}
+
+
+def has_too_many_bad(summary: CaptureSummary, max_bad: int | None, *, stop: bool) -> bool:
+    """Return whether the summary of a capture has too many bad messages for the exit code 0.
+
+    This is the case if most messages are bad, or if a dry run found more bad messages than a real
+    run would accept: more than ``max_bad``, or if that is None and ``stop`` is set, any.
+    """
+    # A real run with --on-error stop would stop at the first bad message.
+    most = 0 if stop and max_bad is None else max_bad
+    over = summary.dry_run and most is not None and summary.quarantined > most
+    return over or summary.mostly_bad

@@ -193,7 +193,7 @@ def propose_event_rows(objects: Sequence[JsonObject], count: int) -> str:
 
 
 def is_cloud_event(document: JsonObject) -> bool:
-    """Return True if a JSON object is an event of Debezium in the form of CloudEvents."""
+    """Return True if properties for Debezium's CloudEvents should be proposed: a sample message has their members."""
     return "specversion" in document and "iodebeziumop" in document
 
 
@@ -245,7 +245,7 @@ def is_cassandra_event(document: JsonObject) -> bool:
 
 
 def refuse_cassandra_events(_: Sequence[JsonObject], __: int) -> NoReturn:
-    """Raise DecodeError for events of Debezium for Cassandra, which no properties can read."""
+    """Raise DecodeError instead of proposing properties for Debezium's events of Cassandra, which none can read."""
     problem = "the messages are Debezium's change events of Cassandra, in which each column is an object of value, deletion_ts and set"
     hint = "Let a transformation replace these objects by their values, and add source.schema (the keyspace)"
     raise DecodeError(problem, hint=hint)

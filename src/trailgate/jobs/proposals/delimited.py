@@ -32,8 +32,8 @@ from trailgate.jobs.proposals.drafts import (
     WORDS,
     PropertiesDraft,
     TableDraft,
-    date_format,
-    operation_style,
+    propose_date_format,
+    propose_operation_codes,
     set_up_capture,
 )
 
@@ -251,10 +251,12 @@ class _Delimited:
         typed = [
             at
             for at, column_values in enumerate(columns[:LEADING])
-            if operation_style(column_values) is not None
+            if propose_operation_codes(column_values) is not None
         ]
         if typed:
-            fits = any(operation_style([*columns[at], names[at]]) is not None for at in typed)
+            fits = any(
+                propose_operation_codes([*columns[at], names[at]]) is not None for at in typed
+            )
             return [] if fits else names
         unlike = any(
             not any(map(IDENTIFIER.fullmatch, column_values)) and any(column_values)
@@ -286,13 +288,13 @@ class _Delimited:
 
     def _role(self, values: list[str], *, dotted: bool) -> str:
         """Recognize the role of a leading delimited field: "optype", "ts" and so on, or ""."""
-        roles, style = self.roles, operation_style(values)
+        roles, style = self.roles, propose_operation_codes(values)
         if "optype" not in roles and style is not None:
             self.style = style
             return "optype"
         if "tablename" not in roles and all(map(TABLE.fullmatch, values)):
             return "tablename"
-        form = date_format(values)
+        form = propose_date_format(values)
         if "ts" not in roles and form:
             self.time = form
             return "ts"
@@ -597,7 +599,7 @@ class _Delimited:
         dates = [
             (f"{name}.{column}", form)
             for (name, column), texts in values.items()
-            if (form := date_format(texts))
+            if (form := propose_date_format(texts))
         ]
         return list(tables_by_name.values()), dates
 

@@ -1,8 +1,8 @@
 """What proposals of several formats share: drafts of properties and tables, and formats of values.
 
 ``PropertiesDraft`` collects lines of properties, and ``TableDraft`` the columns of a table. The
-functions after them fill both from the objects of JSON messages. ``operation_style`` and
-``date_format`` recognize operation types and times by their values. ``set_up_capture`` tries the
+functions after them fill both from the objects of JSON messages. ``propose_operation_codes`` and
+``propose_date_format`` recognize operation types and times by sample values. ``set_up_capture`` tries the
 properties.
 """
 
@@ -187,8 +187,8 @@ def column_length_for(size: int) -> int:
     return next((one for one in _SIZES if one >= 2 * size), 65535)
 
 
-def operation_style(values: Iterable[str]) -> tuple[str, ...] | None:
-    """Recognize the operation types of sample messages by their values.
+def propose_operation_codes(values: Iterable[str]) -> tuple[str, ...] | None:
+    """Propose the codes of operation types, such as I, U and D, by the values in sample messages.
 
     Returns the codes of insert, update, delete and truncate, or None if not all values belong to
     one known set of codes. For example, ``["INS", "DEL"]`` belong to ``("INS", "UPD", "DEL",
@@ -202,8 +202,8 @@ def operation_style(values: Iterable[str]) -> tuple[str, ...] | None:
     return None
 
 
-def date_format(values: Sequence[str]) -> str:
-    """Recognize the date format of sample values. Returns "" unless all are times of one known format."""
+def propose_date_format(values: Sequence[str]) -> str:
+    """Propose a date format by which sample values can be parsed. Returns "" unless all are times of one known format."""
     match = _DATE.fullmatch(values[0]) if values else None
     if match is None or not all(map(_DATE.fullmatch, values)):
         return ""

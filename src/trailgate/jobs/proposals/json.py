@@ -37,8 +37,8 @@ from trailgate.jobs.proposals.drafts import (
     TableDraft,
     add_images,
     begin_draft,
-    date_format,
-    operation_style,
+    propose_date_format,
+    propose_operation_codes,
     take_first_for_key,
 )
 from trailgate.jobs.proposals.maxwell import is_canal, is_maxwell, propose_maxwell, refuse_canal
@@ -118,7 +118,9 @@ class _Operations:
     def __init__(self, objects: Sequence[JsonObject], count: int) -> None:
         self.objects, self.count = objects, count
         self.scalars = _scalars(objects)
-        self.types = self._find("op_type", _TYPES, lambda own: operation_style(own) is not None)
+        self.types = self._find(
+            "op_type", _TYPES, lambda own: propose_operation_codes(own) is not None
+        )
         self.table = self._find("table", _TABLES, lambda own: all(map(TABLE.fullmatch, own)))
         self.time = self._find(_HEADER_NAMES["timestamp"], _TIMES, _are_times) or self._other_time()
         if not self.types:
@@ -144,7 +146,7 @@ class _Operations:
         if not any(self._images()):
             return ""
         beside = (item for item in self.scalars.items() if "." not in item[0])
-        return next((name for name, values in beside if date_format(values)), "")
+        return next((name for name, values in beside if propose_date_format(values)), "")
 
     def text(self) -> str:
         """Return the proposed properties for the JSON operations, with their tables."""
@@ -207,7 +209,7 @@ class _Operations:
         """Add the properties that name the JSON members of operation type, table and time."""
         if self.types != _HEADER_NAMES["optype"]:
             draft.put("json.optype", self.types)
-        style = operation_style(self.scalars[self.types])
+        style = propose_operation_codes(self.scalars[self.types])
         if style and style != STYLES[0]:
             for word, value in zip(WORDS, style, strict=True):
                 draft.put(f"json.optype.{word}val", value)
@@ -227,7 +229,7 @@ class _Operations:
             return
         if self.time != _HEADER_NAMES["timestamp"]:
             draft.put("json.timestamp", self.time)
-        form = date_format(self.scalars[self.time])
+        form = propose_date_format(self.scalars[self.time])
         if form and not _DEFAULT_TIME.match(form):
             draft.put("json.timestamp.format", form)
 
@@ -278,7 +280,7 @@ def _are_times(values: Sequence[str]) -> bool:
     """
     # 13 digits are milliseconds, 16 digits are microseconds.
     numbers = all(one.isdigit() and len(one) in (13, 16) for one in values)
-    return numbers or bool(date_format(values))
+    return numbers or bool(propose_date_format(values))
 
 
 def _paths(document: JsonObject) -> Iterator[tuple[str, Any]]:

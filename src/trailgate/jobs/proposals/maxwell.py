@@ -64,7 +64,7 @@ def _is_list(value: Any) -> bool:
 
 
 def refuse_canal(_: Sequence[JsonObject], __: int) -> NoReturn:
-    """Raise DecodeError for sample messages of Canal, for which no properties can be proposed."""
+    """Raise DecodeError instead of proposing properties for messages of Canal, Maxwell's relative, which none can read."""
     problem = "the messages are Canal's: data and old are arrays of rows, and a capture reads one row of each JSON object"
     hint = (
         "Let a stream processor write an object for each row, then propose from those. "

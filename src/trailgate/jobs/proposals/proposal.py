@@ -17,8 +17,8 @@ from trailgate.jobs.proposals.delimited import propose_delimited
 from trailgate.jobs.proposals.drafts import FILL_IN, PropertiesDraft, set_up_capture
 from trailgate.jobs.proposals.json import propose_json
 from trailgate.jobs.proposals.publications import (
-    is_delimited_publication,
-    is_xml_publication,
+    fits_delimited_publications,
+    fits_xml_publications,
     propose_delimited_publications,
     propose_xml_publications,
 )
@@ -53,9 +53,9 @@ def _is_xml(body: bytes) -> bool:
 
 FORMS: Final = (
     MessageForm(_is_json, propose_json),
-    MessageForm(is_xml_publication, propose_xml_publications),
+    MessageForm(fits_xml_publications, propose_xml_publications),
     MessageForm(_is_xml, propose_xml),
-    MessageForm(is_delimited_publication, propose_delimited_publications),
+    MessageForm(fits_delimited_publications, propose_delimited_publications),
     MessageForm(lambda _: True, propose_delimited),
 )
 

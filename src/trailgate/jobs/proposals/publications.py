@@ -39,13 +39,13 @@ _KINDS: Final = {"ISRT": "I", "REPL": "U", "DLET": "D"}
 _ROOT: Final = re.compile(rb"<(?:\w+:)?" + ROOT.encode() + rb"[\s>]")
 
 
-def is_delimited_publication(body: bytes) -> bool:
-    """Return True if delimited publications of IBM should be proposed: a message starts like ``10,"IBM",``."""
+def fits_delimited_publications(body: bytes) -> bool:
+    """Return True if properties for IBM's delimited publications should be proposed: the sample message starts like ``10,"IBM",``."""
     return _BEGIN.match(body) is not None
 
 
-def is_xml_publication(body: bytes) -> bool:
-    """Return True if XML publications of IBM should be proposed: a message is one of a known type."""
+def fits_xml_publications(body: bytes) -> bool:
+    """Return True if properties for IBM's XML publications should be proposed: the sample message has a known type."""
     if not body.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"<") or not _ROOT.search(body[:4096]):
         return False
     roots = parse_document(body).top.children

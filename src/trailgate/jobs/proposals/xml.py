@@ -23,8 +23,8 @@ from trailgate.jobs.proposals.drafts import (
     WORDS,
     PropertiesDraft,
     TableDraft,
-    date_format,
-    operation_style,
+    propose_date_format,
+    propose_operation_codes,
 )
 
 Steps = tuple[str, ...]
@@ -208,7 +208,7 @@ class _Messages:
             (steps, source)
             for steps, group in self.groups.items()
             for source in sources_of(group)
-            if names.search(source.name) and operation_style(source.values) is not None
+            if names.search(source.name) and propose_operation_codes(source.values) is not None
         ]
         best = min(candidates, key=lambda one: (-len(one[1].values), len(one[0])), default=None)
         return [] if best is None else [best]
@@ -220,14 +220,14 @@ class _Messages:
         """
         names_by_parent: dict[Steps, list[str]] = {}
         for steps in self.groups:
-            if len(steps[-1]) > 1 and operation_style([steps[-1]]) is not None:
+            if len(steps[-1]) > 1 and propose_operation_codes([steps[-1]]) is not None:
                 names_by_parent.setdefault(steps[:-1], []).append(steps[-1])
         above = next(
-            (one for one, names in names_by_parent.items() if operation_style(names)), None
+            (one for one, names in names_by_parent.items() if propose_operation_codes(names)), None
         )
         if above is None:
             return []
-        style = operation_style(names_by_parent[above]) or ()
+        style = propose_operation_codes(names_by_parent[above]) or ()
         return [((*above, name), "IUDT"[style.index(name)]) for name in names_by_parent[above]]
 
     def _find_repeating(self) -> list[tuple[Steps, ProposedSource | str]]:
@@ -275,7 +275,9 @@ class _Messages:
         Sources with a name such as ``timestamp`` are preferred. With ``sure``, a source with any
         other name is accepted too.
         """
-        times = [(source, form) for source in sources if (form := date_format(source.values))]
+        times = [
+            (source, form) for source in sources if (form := propose_date_format(source.values))
+        ]
         named = [one for one in times if _TIMES.search(one[0].name)]
         return next(iter(named or (times if sure else [])), None)
 
@@ -310,7 +312,7 @@ class _Messages:
     def _put_type(self, rule: ProposedRule, kind: ProposedSource | str) -> None:
         if isinstance(kind, ProposedSource):
             rule.values["optype"] = kind.path
-            style = operation_style(kind.values) or ()
+            style = propose_operation_codes(kind.values) or ()
             for word, value in zip(WORDS, style, strict=True):
                 rule.values[f"optype.{word}val"] = value
             return

@@ -23,7 +23,7 @@ from trailgate.terminal.flags import (
     takes,
 )
 from trailgate.terminal.output import progress_bar, quiet_pipe, report_finished, say
-from trailgate.terminal.standard_input import buffer_input, is_stream
+from trailgate.terminal.standard_input import buffer_input, is_standard_input_or_pipe
 
 if TYPE_CHECKING:
     from trailgate.mainframe.jobs.copybook_options import CopybookOptions
@@ -114,7 +114,7 @@ def command(
         problem = "--master applies only to writing and verifying"
         raise OptionError(problem, hint="Add --to FOLDER, or --verify")
     if base is not None:
-        path = [one if is_stream(one) else absolute(one, base) for one in path]
+        path = [one if is_standard_input_or_pipe(one) else absolute(one, base) for one in path]
         to = None if to is None else absolute(to, base)
     with buffer_input(path) as sources:
         if arguments.verify:
@@ -139,7 +139,9 @@ def _write_records(path: list[str], arguments: RecordsArguments) -> None:
     path = ["-.jsonl" if one == "-" and arguments.write else one for one in path]
     to = arguments.to
     if arguments.base is not None:
-        path = [one if is_stream(one) else absolute(one, arguments.base) for one in path]
+        path = [
+            one if is_standard_input_or_pipe(one) else absolute(one, arguments.base) for one in path
+        ]
         to = absolute(to, arguments.base)
     with buffer_input(path) as sources:
         done = (

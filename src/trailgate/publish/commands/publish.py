@@ -18,7 +18,7 @@ from trailgate.terminal.flags import (
     DefinitionsFile,
     Tables,
     TrailPath,
-    complete_position,
+    complete_position_flag,
     named_fields,
     named_values,
     takes,
@@ -108,7 +108,7 @@ def publish(trail: str, given: PublishArguments) -> None:
     named = named_fields(
         given, "target", "definitions", "option", "as_json", "follow", "status", "metrics"
     )
-    named["after"] = complete_position(files.files, given.after)
+    named["after"] = complete_position_flag(files.files, given.after)
     named["options"] = named_values(given.option or [])
     settings = PublicationSettings(**named)
     if given.status:

@@ -24,9 +24,8 @@ from trailgate.spark.frames import rows_of_tasks
 from trailgate.spark.schemas import cast_batches, spark_schema
 from trailgate.storage.files.addresses import Address
 from trailgate.storage.files.text_files import read_definitions_file
-from trailgate.storage.files.trail_files import TrailFiles, find_trail
+from trailgate.storage.files.trail_files import TrailFiles, check_last_files, find_trail
 from trailgate.storage.reading.splits import TRAIL_SPLIT_BYTES, TrailSplit, files_for_split
-from trailgate.storage.reading.trail_file_checks import check_last_files
 
 _COLUMNS: Final = tuple(OPERATIONS_SCHEMA.names)
 

@@ -46,8 +46,8 @@ def replace_whole_file(path: Path, data: bytes) -> None:
         sync_folder(path.parent)
 
 
-def remove_folder(folder: Path) -> None:
-    """Delete a folder of temporary files to which other processes may still be writing.
+def remove_temporary_folder(folder: Path) -> None:
+    """Delete a folder of temporary files on a local disk safely, even while other processes still write to it.
 
     The folder is renamed first, so that no process can create files in it during the deletion.
     """

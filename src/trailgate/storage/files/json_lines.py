@@ -25,7 +25,7 @@ _JSON_TYPES: Final = {
 
 
 def format_message_line(body: bytes, headers: Mapping[str, str]) -> bytes:
-    """Format a message as a JSON line, with its headers if it has any."""
+    """Format a message as a JSON line (``.jsonl``), with its headers if it has any."""
     fields = body_member(body)
     return encode_json_line(fields | {"headers": dict(headers)} if headers else fields)
 
@@ -44,12 +44,12 @@ def encode_json_line(fields: dict[str, Any]) -> bytes:
 
 
 def encode_json(value: object) -> bytes:
-    """Encode a value as JSON in UTF-8. Half surrogates are escaped."""
+    """Encode a value of a JSON line, such as the headers of a message, in UTF-8. Half surrogates are escaped."""
     return json.dumps(value, ensure_ascii=False).encode("utf-8", "backslashreplace")
 
 
 def parse_message_line(line: bytes) -> tuple[bytes, Mapping[str, str]]:
-    """Parse a JSON line into the body and headers of a message. Raises DecodeError."""
+    """Parse a JSON line (``.jsonl``) into the body and headers of a message. Raises DecodeError."""
     try:
         fields = json.loads(line)
     except (ValueError, RecursionError) as error:

@@ -1,4 +1,4 @@
-"""The manifest of a trail, and the list of the message files that were captured into it.
+"""The manifest of a trail, and the list beside it of the message files that were captured into the trail.
 
 Only files listed in the manifest are part of a trail. It is written last, so an interrupted run has
 published nothing. ``PREFIX.captured.jsonl`` lists the message files that were captured into the
@@ -21,8 +21,6 @@ from trailgate.storage.files.addresses import LOCAL
 from trailgate.storage.files.durable import replace_whole_file
 from trailgate.storage.files.text_files import read_if_exists
 from trailgate.storage.files.trail_names import NUMBERED
-
-CAPTURED_HINT: Final = "Restore it, or capture with --again, which does not read it"
 
 MANIFEST_HINT: Final = (
     "A trail can be read without it: move it away. To write into the trail, restore it from a copy"
@@ -164,6 +162,14 @@ def encode_manifest(manifest: Manifest) -> bytes:
     return json.dumps(asdict(manifest), indent=1).encode() + b"\n"
 
 
+def file_number_digits(prefix: str, manifest: Manifest) -> int:
+    """Return the number of digits at the end of the file names in a trail's manifest, 6 or 9."""
+    return len(manifest.files[-1].name) - len(Path(prefix).name)
+
+
+CAPTURED_HINT: Final = "Restore it, or capture with --again, which does not read it"
+
+
 @dataclass(frozen=True, slots=True)
 class CapturedFile:
     """A captured message file: its name without folder, its size, and a digest of its first and last bytes.
@@ -178,7 +184,7 @@ class CapturedFile:
     modified: int | None = None
 
 
-def parse_captured(text: bytes, size: int, path: str) -> tuple[CapturedFile, ...]:
+def parse_captured_files(text: bytes, size: int, path: str) -> tuple[CapturedFile, ...]:
     """Parse the first ``size`` bytes of the list of captured files. Raises StorageError if it is shorter or cannot be parsed."""
     where, text = Where(source=path), text[:size]
     if len(text) < size:
@@ -191,13 +197,8 @@ def parse_captured(text: bytes, size: int, path: str) -> tuple[CapturedFile, ...
         raise StorageError(problem, where=where, hint=CAPTURED_HINT) from None
 
 
-def format_captured(files: Iterable[CapturedFile]) -> bytes:
-    """Format captured files as lines of the list beside the trail."""
+def format_captured_files(files: Iterable[CapturedFile]) -> bytes:
+    """Format captured files as JSON lines of the list beside the trail, ``PREFIX.captured.jsonl``."""
     # Not asdict, which copies each value, as there may be very many files.
     rows = ({name: getattr(file, name) for name in CapturedFile.__slots__} for file in files)
     return b"".join(json.dumps(row).encode() + b"\n" for row in rows)
-
-
-def file_number_digits(prefix: str, manifest: Manifest) -> int:
-    """Return the number of digits at the end of the file names in a trail's manifest, 6 or 9."""
-    return len(manifest.files[-1].name) - len(Path(prefix).name)

@@ -1,4 +1,4 @@
-"""Read small files at once: text, copybooks, definitions of tables, and state files beside a trail.
+"""Read small files completely: text, copybooks, definitions of tables, and state files beside a trail.
 
 Text must be in UTF-8, or in another encoding in which ASCII characters are single bytes.
 ``read_text_file`` recognizes files in UTF-16, UTF-32 and EBCDIC, and raises an error with a hint how
@@ -16,7 +16,7 @@ from pyarrow import fs
 from trailgate.definitions.defgen import read_sourcedefs
 from trailgate.errors import StorageError, Where
 from trailgate.model.tables import Definitions
-from trailgate.storage.files.addresses import LOCAL, Address, locate
+from trailgate.storage.files.addresses import Address, locate
 
 _WIDE_MARKS: Final = (
     (codecs.BOM_UTF32_LE, "UTF-32"),  # before UTF-16, whose mark is its first two bytes
@@ -110,12 +110,5 @@ def read_if_exists(store: fs.FileSystem, path: str) -> bytes | None:
 
 
 def read_definitions_file(address: Address) -> Definitions:
-    """Read a definitions file of tables. Raises StorageError or DefinitionError."""
+    """Read and parse the file of table definitions at an address. Raises StorageError or DefinitionError."""
     return read_sourcedefs(read_file(address), source=str(address))
-
-
-def read_trail_definitions(prefix: str, store: fs.FileSystem = LOCAL) -> Definitions | None:
-    """Read a trail's definitions file, ``<prefix>.def``, or return None if the file does not exist."""
-    path = f"{prefix}.def"
-    text = read_if_exists(store, path)
-    return None if text is None else read_sourcedefs(text, source=path)

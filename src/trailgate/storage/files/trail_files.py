@@ -21,6 +21,7 @@ from typing import Final, NamedTuple
 
 from pyarrow import fs
 
+from trailgate.definitions.defgen import read_sourcedefs
 from trailgate.errors import OptionError, StorageError, TrailgateError, Where, mask_logins
 from trailgate.model.tables import Definitions
 from trailgate.options import check_calls
@@ -36,7 +37,7 @@ from trailgate.storage.files.addresses import (
 )
 from trailgate.storage.files.file_search import list_matching, match_paths
 from trailgate.storage.files.manifest import Manifest, ManifestFile, read_manifest
-from trailgate.storage.files.text_files import read_definitions_file, read_trail_definitions
+from trailgate.storage.files.text_files import read_definitions_file, read_if_exists
 from trailgate.storage.files.trail_names import NUMBERED, number_digits, split_trail_name
 
 __all__ = [
@@ -391,7 +392,7 @@ def _definitions(listing: TrailListing, given: Address | Definitions | None) -> 
         return given
     if given is not None:
         return read_definitions_file(given)
-    stored_definitions = read_trail_definitions(listing.prefix, listing.store)
+    stored_definitions = _read_trail_definitions(listing.prefix, listing.store)
     return NO_DEFINITIONS if stored_definitions is None else stored_definitions
 
 
@@ -434,7 +435,7 @@ def find_stored_trail(path: str, definitions: str | None = None) -> StoredTrail:
         known = read_definitions_file(definitions)
     else:
         try:
-            known = read_trail_definitions(listing.prefix, listing.store)
+            known = _read_trail_definitions(listing.prefix, listing.store)
         except TrailgateError as error:
             faults.append(f"the definitions file cannot be understood: {error}")
     return StoredTrail(
@@ -460,3 +461,24 @@ def find_files_at(path: str) -> tuple[TrailFile, ...]:
         if not files:
             raise
         return files
+
+
+def check_last_files(trail: TrailFiles) -> None:
+    """Raise StorageError if the manifest lists files after the last one that exists.
+
+    The first files may be missing, because they were purged.
+    """
+    problem = trail.describe_missing(last=True)
+    if problem:
+        raise StorageError(
+            problem,
+            where=Where(source=trail.prefix),
+            hint=f"Restore the file. trailgate check {mask_logins(trail.prefix)} lists all missing files",
+        )
+
+
+def _read_trail_definitions(prefix: str, store: fs.FileSystem = LOCAL) -> Definitions | None:
+    """Read a trail's definitions file, ``<prefix>.def``, or return None if the file does not exist."""
+    path = f"{prefix}.def"
+    text = read_if_exists(store, path)
+    return None if text is None else read_sourcedefs(text, source=path)

@@ -30,8 +30,8 @@ from trailgate.storage.live.checkpoint import mark_transaction
 from trailgate.storage.live.growing_file import Disk
 from trailgate.storage.live.live_trail import AppendOptions, LiveTrail, Recovery, load_checkpoint
 from trailgate.storage.live.recovery import Recovered
+from trailgate.storage.writing.run_preparation import definitions_to_write
 from trailgate.storage.writing.segments import count_fitting
-from trailgate.storage.writing.target import definitions_to_write
 from trailgate.storage.writing.trail_location import local_prefix, local_trail
 from trailgate.storage.writing.transaction_chain import BETWEEN, check_continuation
 from trailgate.trail.writing.writer import EncodedTrail, encode

@@ -32,13 +32,13 @@ from trailgate.storage.files.manifest import (
 from trailgate.storage.files.trail_names import format_file_number
 from trailgate.storage.live.growing_file import Disk
 from trailgate.storage.publish.protocol import OvertakenError
-from trailgate.storage.writing.header_patches import (
+from trailgate.storage.writing.file_headers import (
     patches_to_begin,
     patches_to_finish,
     patches_to_reopen,
 )
+from trailgate.storage.writing.run_preparation import check_appendable
 from trailgate.storage.writing.segments import Segment
-from trailgate.storage.writing.target import check_appendable
 from trailgate.storage.writing.trail_location import TrailTarget, number_files
 from trailgate.storage.writing.transaction_chain import PartEnds, follow_chain
 

@@ -89,6 +89,6 @@ def read_checkpoint(prefix: str) -> Checkpoint | None:
 
 
 def mark_transaction(batch: ChangeBatch, order: int) -> TransactionMark:
-    """Return the id and CSN of a transaction, and the commit time of its operation ``order`` in the batch."""
+    """Return what a live trail's checkpoint keeps of its last transaction: its id, its CSN, and the commit time of operation ``order`` of the batch."""
     block, row = batch.find(order)
     return TransactionMark(block.tx_id[row].as_py(), block.csn[row].as_py(), int(block.op_ts[row]))

@@ -29,8 +29,8 @@ from trailgate.storage.live.checkpoint import (
 from trailgate.storage.live.growing_file import Disk, GrowingFile
 from trailgate.storage.live.recovery import Recovered, files_after, read_tail
 from trailgate.storage.reading.trail_file import TrailFileReader
+from trailgate.storage.writing.file_headers import PRODUCER, build_file_header
 from trailgate.storage.writing.segments import WriteOptions
-from trailgate.storage.writing.target import PRODUCER, build_file_header
 from trailgate.trail.format.file_header import ContinuityInfo, FileHeader
 from trailgate.trail.writing.file_headers import encode_metadata, fill_in_format
 from trailgate.trail.writing.writer import encode_restart_record

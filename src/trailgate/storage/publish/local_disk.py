@@ -19,7 +19,7 @@ from trailgate.errors import StorageError, Where
 from trailgate.storage.files.addresses import LOCAL, absolute
 from trailgate.storage.files.durable import (
     convert_write_errors,
-    remove_folder,
+    remove_temporary_folder,
     replace_whole_file,
     sync_folder,
 )
@@ -34,7 +34,7 @@ from trailgate.storage.publish.protocol import (
     PublishBackend,
     RecoveredState,
     StagedFile,
-    encode_run_record,
+    encode_run_start,
     read_run_time,
 )
 
@@ -135,7 +135,7 @@ class LocalBackend(PublishBackend):
         with suppress(OSError):  # no earlier run
             now = read_run_time(record.read_bytes(), fingerprint, now)
         self.create_staging(staging)
-        replace_whole_file(record, encode_run_record(fingerprint, now))
+        replace_whole_file(record, encode_run_start(fingerprint, now))
         for path in staging.iterdir():
             if path != record:
                 path.unlink()
@@ -196,7 +196,7 @@ class LocalBackend(PublishBackend):
                 append_lines(self.folder / sidecar.name, sidecar.kept, [BytesIO(sidecar.data)])
         replace_state(self.folder / self.state_name, commit.state(0))
         with suppress(OSError):  # publishing has succeeded; the next run deletes the rest
-            remove_folder(staging)
+            remove_temporary_folder(staging)
 
     def discard(
         self, staging: Path, names: Sequence[str] | None = None, is_own: IsPublished | None = None
@@ -204,7 +204,7 @@ class LocalBackend(PublishBackend):
         """Delete the named files in the local staging folder, or the complete folder."""
         del is_own
         if names is None:
-            remove_folder(staging)
+            remove_temporary_folder(staging)
             return
         with convert_write_errors(staging):
             for name in names:
@@ -219,7 +219,7 @@ class LocalBackend(PublishBackend):
             for folder in sorted(staging.parent.iterdir()):
                 # A folder whose removal was interrupted is named such as 000000007.removed.
                 if folder.name.partition(".")[0] <= staging.name:
-                    remove_folder(folder)
+                    remove_temporary_folder(folder)
         with suppress(OSError):  # a later batch has a folder here
             staging.parent.rmdir()
 

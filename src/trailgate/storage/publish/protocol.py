@@ -251,10 +251,10 @@ class PublishBackend(Protocol):
         return self
 
 
-def encode_run_record(fingerprint: str, now: int) -> bytes:
-    """Encode the record of a capture run that began at ``now``, in microseconds since 1970.
+def encode_run_start(fingerprint: str, now: int) -> bytes:
+    """Encode the JSON state file of a run that began to publish at ``now``, in microseconds since 1970.
 
-    If the run is interrupted and started again, it reads its time from this record.
+    If the run is interrupted and started again, it reads its time from this file.
     """
     return json.dumps({"fingerprint": fingerprint, "now": now}).encode()
 

@@ -39,7 +39,7 @@ from trailgate.storage.publish.protocol import (
     RecoveredState,
     SidecarFile,
     StagedFile,
-    encode_run_record,
+    encode_run_start,
     overtaken_error,
     read_run_time,
 )
@@ -319,7 +319,7 @@ class StoreBackend(PublishBackend):
             if stored is not None:
                 now = read_run_time(stored.data, fingerprint, now)
         staging = self.staging(f"{wanted}-{uuid.uuid4().hex[:8]}")
-        self.store.put(f"{staging}/{RUN_RECORD}", encode_run_record(fingerprint, now), None)
+        self.store.put(f"{staging}/{RUN_RECORD}", encode_run_start(fingerprint, now), None)
         return staging, now
 
     @contextmanager

@@ -1,6 +1,6 @@
 """The options for reading a part of a trail, as one frozen value for Python, Spark and the command line.
 
-``select_rows_by_position`` filters batches by position and commit sequence number.
+``select_rows_by_position`` filters batches by position and commit sequence number (``model/csns.py``).
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.errors import OptionError
+from trailgate.model.csns import above_csn, below_csn, is_number
 from trailgate.model.positions import long_position, parse_position
 from trailgate.model.table_names import TablePatterns
 from trailgate.model.tables import Definitions
@@ -34,7 +35,6 @@ RANGES: Final = (
     ("from_csn", "to_csn"),
 )
 POSITIONS: Final = (("after", pc.greater), ("from_position", pc.greater_equal))
-DIGITS: Final = r"^[0-9]+$"
 
 
 def _patterns(value: Any) -> TablePatterns:
@@ -154,27 +154,12 @@ def _spelling(name: str) -> str:
     return OPTIONS.row(name).spelling
 
 
-def check_csn(name: str, limit: str, csn: str) -> None:
-    """Raise OptionError if a CSN limit is not a number, although ``csn``, from the trail, is one.
-
-    ``name`` is the name of the option that states the limit.
-    """
-    if not _is_number(limit) and _is_number(csn):
-        raise OptionError(
-            f"{name} is {limit!r}, but the CSNs of the trail are numbers such as {csn}"
-        )
-
-
-def _is_number(text: str) -> bool:
-    return text.isascii() and text.isdigit()
-
-
 def _is_above(low: str, high: str) -> bool:
     """Return True if a lower limit of positions or CSNs is above the upper one: the range is empty.
 
     Numbers compare as numbers, positions as text of equal length.
     """
-    numbers = _is_number(low) and _is_number(high)
+    numbers = is_number(low) and is_number(high)
     return int(low) > int(high) if numbers else low > high
 
 
@@ -209,39 +194,3 @@ def select_rows_by_position(batch: pa.RecordBatch, options: ReadOptions) -> pa.R
         masks[0] = pc.and_(masks[0], mask)
     # A row without a CSN compares as NULL, so filter drops it.
     return batch.filter(masks[0]) if masks else batch
-
-
-def below_csn(csn: pa.Array, bound: str) -> pa.Array:
-    """Return for each row whether its CSN is below a limit, or NULL if the row has no CSN."""
-    return _compare(csn, bound, pc.less)
-
-
-def above_csn(csn: pa.Array, bound: str) -> pa.Array:
-    """Return for each row whether its CSN is above a limit, or NULL if the row has no CSN."""
-    return _compare(csn, bound, pc.greater)
-
-
-def _compare(csn: pa.Array, bound: str, holds: Any) -> pa.Array:
-    """Compare each CSN with ``bound``, as numbers if both consist of digits, else as text.
-
-    ``holds`` is the comparison, such as ``pc.less``. Numbers may have any length: without leading
-    zeros, the longer one is greater.
-    """
-    as_text = holds(csn, bound)
-    if not _is_number(bound):
-        return as_text
-    digits = pc.utf8_ltrim(csn, "0")
-    number = bound.lstrip("0")
-    length = pc.utf8_length(digits)
-    # "00123" > "99": without zeros 3 digits are more than 2. With equally many digits, the order of
-    # the texts is that of the numbers.
-    same = pc.equal(length, len(number))
-    as_number = pc.if_else(same, holds(digits, number), holds(length, len(number)))
-    return pc.if_else(pc.match_substring_regex(csn, DIGITS), as_number, as_text)
-
-
-def match_tables(names: pa.Array, tables: TablePatterns) -> pa.Array:
-    """Return a mask of a column of table names: True for names that the option ``tables`` selects, NULL if a record has none."""
-    encoded = names.dictionary_encode()
-    fits = pa.array([tables.fits(name) for name in encoded.dictionary.to_pylist()], pa.bool_())
-    return fits.take(encoded.indices)

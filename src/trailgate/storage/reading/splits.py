@@ -33,11 +33,11 @@ from trailgate.storage.reading.trail_definitions import EarlierTables
 from trailgate.storage.reading.trail_file import (
     LONGEST,
     TrailFileReader,
+    charset_of_trail_file,
     describe_size,
-    usual_charset,
 )
 from trailgate.storage.reading.transaction_spans import RestartFilter, find_next_begin
-from trailgate.trail.format.file_header import MISNUMBERED, ORACLE, FileHeader, find_other_number
+from trailgate.trail.format.file_header import MISNUMBERED, ORACLE, find_other_number
 from trailgate.trail.reading.images import EVERYTHING, ReadSelection
 from trailgate.trail.reading.reader import ReaderState, decode
 from trailgate.trail.reading.record_table import build_record_table
@@ -45,10 +45,9 @@ from trailgate.trail.record_checks import describe_record_faults
 from trailgate.trail.records.framing import wrap_trail_bytes
 from trailgate.trail.records.table_metadata import NO_TABLES
 from trailgate.trail.records.transactions import CLOSES, LAST, change_marks
-from trailgate.trail.writing.trail_format import RELEASES
+from trailgate.trail.writing.trail_format import HIGHEST_LEVEL, is_newer_level
 
 LOG: Final = logging.getLogger(__name__)
-HIGHEST_LEVEL: Final = max(release.level for release in RELEASES.values())
 UNDEFINED: Final = (
     "%s: %s%s is not defined: columns are numbered and numbers unscaled; use a definitions file "
     "(--definitions FILE, or PREFIX.def)"
@@ -101,7 +100,7 @@ class NoticeLog:
         other = find_other_number(header, file.number) if number_digits(file.path) else None
         if other is not None:
             self.once(OTHER_FILE, file.path, MISNUMBERED.format(other, file.number))
-        if has_newer_level(header):
+        if is_newer_level(header.trail.compatibility):
             self.once(NEWER, file.path, header.trail.compatibility, HIGHEST_LEVEL)
         problem = describe_size(reader)
         if problem:
@@ -112,11 +111,6 @@ class NoticeLog:
         if names:
             more = f" and {len(names) - NAMED} more tables" if len(names) > NAMED else ""
             self.once(UNDEFINED, path, ", ".join(names[:NAMED]), more)
-
-
-def has_newer_level(header: FileHeader) -> bool:
-    """Return True if the level of a trail file is newer than those that this version knows."""
-    return header.trail.compatibility > HIGHEST_LEVEL
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +189,7 @@ class SplitOptions:
     """How a split is read: which tables and columns, and what happens to incomplete transactions.
 
     ``chunk_bytes`` is the number of bytes that are read and decoded at once (None: ``CHUNK``). If
-    ``charset`` is None, the character set is that of ``usual_charset``. With ``give_open``, the
+    ``charset`` is None, the character set is that of ``charset_of_trail_file``. With ``give_open``, the
     last operation of a transaction that is open at the trail's end is returned; otherwise it is
     skipped with a notice. With ``allow_torn``, records that are missing inside a transaction are a
     notice instead of an error.
@@ -255,7 +249,7 @@ class SplitReader:
             return True
         self._notices.of_header(reader)
         earlier = EarlierTables(reader, offset)
-        charset = self._options.charset or usual_charset(reader.header, self._definitions)
+        charset = self._options.charset or charset_of_trail_file(reader.header, self._definitions)
         self._state = replace(self._state, order=reader.order, tables=NO_TABLES, charset=charset)
         size = self._size(reader, offset)
         while offset < file.size:

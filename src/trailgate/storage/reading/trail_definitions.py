@@ -3,7 +3,7 @@
 A trail may define a table more than once: each file defines its tables before their first operation
 in it, and again if a table changes. The definition of an operation is the last one before it in its
 own file (``TrailDefinitions``). ``EarlierTables`` finds the tables before the offset at which reading a
-file starts, and ``find_first_ddl`` the statements that change tables.
+file starts, and ``find_first_ddl_record`` the statements that change tables.
 """
 
 from __future__ import annotations
@@ -315,10 +315,10 @@ def list_latest_tables(
     return names, True
 
 
-def find_first_ddl(
+def find_first_ddl_record(
     trail: TrailFiles, start: TrailPosition, end: TrailPosition
 ) -> tuple[TrailPosition, str] | None:
-    """Find the first DDL record in a range of a trail. Returns its position and statement, or None."""
+    """Search a range of a stored trail for its first DDL record. Returns the position and the statement, or None."""
     for file in trail.files_from(start.number):
         if (file.number, 0) >= end:
             break

@@ -246,8 +246,8 @@ class TrailFileReader:
                     yield data, base, offset
 
 
-def usual_charset(header: FileHeader | None, definitions: Definitions) -> str:
-    """Return the character set in which to read a trail file, by its header and the definitions, if no option names it.
+def charset_of_trail_file(header: FileHeader | None, definitions: Definitions) -> str:
+    """Return the character set of a trail file's values by its header and the definitions, if no option names it.
 
     That is UTF-8 if the file's header states UTF-8. Otherwise it is the character set that the
     definitions name, or UTF-8 if they name none. Raises OptionError if the name is unknown.

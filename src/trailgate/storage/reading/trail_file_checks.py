@@ -1,4 +1,4 @@
-"""Check the files of a trail before they are read: their numbers, their sizes, and the first and last file.
+"""Check the files of a trail before they are read: their numbers, their sizes, and the first file.
 
 The number of a file is in its name and in its header, and a finished file's header states its size. The
 functions either raise an error or return sentences to print.
@@ -49,20 +49,6 @@ def check_numbers(files: Iterable[TrailFile]) -> None:
     for file in files:
         with TrailFileReader(file) as reader:
             reader.check_number()
-
-
-def check_last_files(trail: TrailFiles) -> None:
-    """Raise StorageError if the manifest lists files after the last one that exists.
-
-    The first files may be missing, because they were purged.
-    """
-    problem = trail.describe_missing(last=True)
-    if problem:
-        raise StorageError(
-            problem,
-            where=Where(source=trail.prefix),
-            hint=f"Restore the file. trailgate check {mask_logins(trail.prefix)} lists all missing files",
-        )
 
 
 def check_stated_size(file: TrailFile) -> None:

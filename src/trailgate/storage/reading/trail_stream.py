@@ -15,14 +15,18 @@ from zlib import crc32
 
 from trailgate.errors import OptionError, StorageError, Where
 from trailgate.model.positions import parse_position
-from trailgate.storage.files.trail_files import TrailFile, TrailFiles, TrailPosition
+from trailgate.storage.files.trail_files import (
+    TrailFile,
+    TrailFiles,
+    TrailPosition,
+    check_last_files,
+)
 from trailgate.storage.reading.message_stream import NO_LIMIT, BatchLimit
 from trailgate.storage.reading.splits import TrailSplit, plan_splits
 from trailgate.storage.reading.stored_position import StoredPosition, TrailUse, continue_at
 from trailgate.storage.reading.trail_file import LONGEST, TrailFileReader
 from trailgate.storage.reading.trail_file_checks import (
     check_file_ends,
-    check_last_files,
     check_numbers,
     check_stated_size,
 )

@@ -16,6 +16,7 @@ from typing import Final, Literal
 import pyarrow as pa
 
 from trailgate.errors import DecodeError, TrailgateError, mask_logins
+from trailgate.model.csns import above_csn, check_csn
 from trailgate.model.positions import parse_position
 from trailgate.model.shapes import Projection, resolve_columns
 from trailgate.model.table_names import TablePatterns, describe_no_match
@@ -27,10 +28,7 @@ from trailgate.storage.reading.options import (
     AS_TEXT,
     OPTIONS,
     ReadOptions,
-    above_csn,
-    check_csn,
     columns_for_selection,
-    match_tables,
     select_rows_by_position,
 )
 from trailgate.storage.reading.splits import (
@@ -307,7 +305,7 @@ def _chosen_records(
     for batch in read_split_records(trail, split, notices):
         chosen = select_rows_by_position(batch, options)
         if options.tables is not None:
-            chosen = chosen.filter(match_tables(chosen["table"], options.tables))
+            chosen = chosen.filter(_mask_tables(chosen["table"], options.tables))
         if chosen.num_rows:
             yield chosen.select(names)
 
@@ -396,3 +394,10 @@ def _find_last_csn(trail: TrailFiles) -> str | None:
     except TrailgateError:
         return None  # reading raises the same error, if it reads these bytes
     return (record.token(LOGCSN) or b"").decode("utf-8", "replace")
+
+
+def _mask_tables(names: pa.Array, tables: TablePatterns) -> pa.Array:
+    """Return a mask of a column of table names: True for names that the option ``tables`` selects, NULL if a record has none."""
+    encoded = names.dictionary_encode()
+    fits = pa.array([tables.fits(name) for name in encoded.dictionary.to_pylist()], pa.bool_())
+    return fits.take(encoded.indices)

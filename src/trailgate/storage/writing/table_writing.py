@@ -19,13 +19,13 @@ from trailgate.model.changes import OPERATIONS_SCHEMA, ChangeBatch
 from trailgate.model.operation_counts import Counts, add_counts, count_operations
 from trailgate.model.operations_table import TableSource, conform_operations, from_operations
 from trailgate.model.tables import Definitions
+from trailgate.storage.writing.run_preparation import (
+    check_appendable,
+)
 from trailgate.storage.writing.segments import (
     EncodedOperations,
     Segment,
     SegmentWriter,
-)
-from trailgate.storage.writing.target import (
-    check_appendable,
 )
 from trailgate.storage.writing.trail_location import StagedRun, TrailTarget, publish
 from trailgate.storage.writing.transaction_chain import (
@@ -118,7 +118,7 @@ def _write_batches(
 def to_changes(
     definitions: Definitions | TableSource, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[ChangeBatch]:
-    """Convert batches of an operations table to change batches. Errors name the row, counted over all batches."""
+    """Convert the batches of an operations table that is written to a trail to change batches. Errors name the row, counted over all batches."""
     rows = 0
     for batch in join_small_batches(batches):
         with _move(rows):

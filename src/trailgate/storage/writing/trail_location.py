@@ -24,7 +24,7 @@ from trailgate.storage.files.manifest import (
     Manifest,
     ManifestFile,
     encode_manifest,
-    parse_captured,
+    parse_captured_files,
     parse_manifest,
 )
 from trailgate.storage.files.trail_files import COPY_AGAIN, TrailFile
@@ -39,7 +39,7 @@ from trailgate.storage.publish.protocol import (
     StagedFile,
 )
 from trailgate.storage.reading.trail_file import TrailFileReader, describe_size
-from trailgate.storage.writing.header_patches import patches_to_finish
+from trailgate.storage.writing.file_headers import patches_to_finish
 from trailgate.storage.writing.segments import Encoding, Segment, SegmentWriter, WriteOptions
 from trailgate.trail.format.file_header import FileHeader
 from trailgate.trail.writing.file_headers import (
@@ -156,7 +156,7 @@ class TrailLocation:
         if not size:
             return ()
         data = self.backend.read(".captured.jsonl") or b""
-        return parse_captured(data, size, f"{self.prefix}.captured.jsonl")
+        return parse_captured_files(data, size, f"{self.prefix}.captured.jsonl")
 
     def quarantine_name(self) -> str:
         """Return the name of the quarantine file of the next publication.
@@ -277,7 +277,7 @@ def local_prefix(address: Address) -> str:
 
 
 def writable_prefix(address: Address) -> str:
-    """Return the path of a local trail's prefix. The address may begin with ``file:``.
+    """Return the prefix of a trail on a local disk to which a run may write. The address may begin with ``file:``.
 
     Raises OptionError if it is a folder, in an object store, or a path without a name.
     """

@@ -142,3 +142,11 @@ def _chosen(what: str, known: Mapping[str, Kind], text: str | None) -> Kind | No
         return known[text.strip().lower()]
     except KeyError:
         raise OptionError(f"the {what} is {' or '.join(known)}, not {text!r}") from None
+
+
+HIGHEST_LEVEL: Final = max(release.level for release in RELEASES.values())
+
+
+def is_newer_level(level: int) -> bool:
+    """Return True if a trail's format level is above those of all releases that this version knows."""
+    return level > HIGHEST_LEVEL

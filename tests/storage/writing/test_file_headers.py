@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from trailgate.storage.writing import target
+from trailgate.storage.writing import file_headers
 
 
 @pytest.mark.parametrize(
@@ -25,7 +25,7 @@ def test_the_uri_has_the_form_that_is_printed(
     monkeypatch.setattr(os, "uname", lambda: ("Linux", "vm4.juliandyke.com", "", "", ""))
     monkeypatch.setattr(Path, "absolute", lambda path: Path("/work/shop") / path)
 
-    header = target.build_file_header(prefix, 9, 0)
+    header = file_headers.build_file_header(prefix, 9, 0)
 
     assert header.trail.uri == f"uri:vm4:juliandyke:com:{home}"
     assert header.trail.filename == f"{prefix}000000000"

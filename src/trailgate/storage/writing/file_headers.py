@@ -1,19 +1,28 @@
-"""Patches of the header of a trail file on a local disk, when the file is begun, finished, or reopened.
+"""Headers of the trail files that a run writes: build one, and patch it in a file on a local disk.
 
-A file size in the header means that the file will not grow any more (trail format §4.1). Patches
-are pairs of an offset and the bytes to write there.
+A growing file's header is patched when the file is begun, finished, or reopened. A file size in the
+header means that the file will not grow any more (trail format §4.1). Patches are pairs of an
+offset and the bytes to write there.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+from trailgate.storage.files.addresses import is_stored
 from trailgate.storage.files.durable import convert_write_errors
 from trailgate.storage.files.manifest import GrowingFileState
-from trailgate.trail.format.file_header import FileHeader, TrailInfo, decode_header
+from trailgate.trail.format.file_header import (
+    FileHeader,
+    MachineInfo,
+    ProducerInfo,
+    TrailInfo,
+    decode_header,
+)
 from trailgate.trail.format.tokens import FILE_HEADER
 from trailgate.trail.writing.file_headers import encode_header_patches
 
@@ -74,3 +83,32 @@ def _header(path: Path) -> FileHeader | None:
     with convert_write_errors(path), path.open("rb") as file:
         data = file.read(LONGEST)
     return decode_header(data)[0] if data and data[0] == FILE_HEADER else None
+
+
+PRODUCER: Final = "TRAILGATE"
+
+
+HOLDS_TRAILS: Final = "dirdat"  # GoldenGate's folder for trails, below its home folder
+
+
+def build_file_header(prefix: str, digits: int, now: int, process: str = "") -> FileHeader:
+    """Build the file header of the trail files that a run writes, without the fields that publishing fills in.
+
+    ``process`` is the name of an Extract group, by default TRAILGATE. ``now`` is in microseconds.
+    """
+    machine = MachineInfo(*os.uname())
+    name = f"{prefix}{0:0{digits}}"
+    trail = TrailInfo(creation_time=now, uri=_uri(machine.nodename, prefix), filename=name)
+    return FileHeader(trail, machine, producer=ProducerInfo(name=process or PRODUCER))
+
+
+def _uri(host: str, prefix: str) -> str:
+    """Return a trail's URI as in GoldenGate's headers: ``uri:vm4:juliandyke:com::home:oracle:goldengate``.
+
+    It consists of the host and GoldenGate's home folder (trail format §4.1): the folder above
+    ``dirdat``, or else the trail's own folder.
+    """
+    path = "/" + prefix.partition("://")[2] if is_stored(prefix) else prefix
+    folder = Path(path).absolute().parent
+    home = folder.parent if folder.name == HOLDS_TRAILS else folder
+    return ":".join(["uri", *host.split("."), "", *home.parts[1:]])

@@ -1,4 +1,4 @@
-"""Prepare a run that writes to a trail: check that files may be added, merge definitions, build the header.
+"""Prepare a run that writes to a trail: check that files may be added, and merge definitions.
 
 ``plan_target`` does all of this for a run that writes operations tables, and ``prepare_writing`` also
 creates its staging folder. The result is a ``TrailTarget``.
@@ -6,27 +6,22 @@ creates its staging folder. The result is a ``TrailTarget``.
 
 from __future__ import annotations
 
-import os
 import uuid
 from dataclasses import dataclass
-from pathlib import Path
 from time import time_ns
-from typing import Final
 
 from trailgate.definitions.defgen_layout import complete_table
 from trailgate.errors import OptionError, StorageError, Where
 from trailgate.model.tables import Definitions
-from trailgate.storage.files.addresses import Address, absolute, is_stored
+from trailgate.storage.files.addresses import Address, absolute
 from trailgate.storage.files.manifest import Manifest, file_number_digits
 from trailgate.storage.files.text_files import read_definitions_file
+from trailgate.storage.writing.file_headers import build_file_header
 from trailgate.storage.writing.segments import MAX_BYTES, WriteOptions
 from trailgate.storage.writing.trail_location import TrailLocation, TrailTarget, location_of
-from trailgate.trail.format.file_header import FileHeader, MachineInfo, ProducerInfo, TrailInfo
+from trailgate.trail.format.file_header import FileHeader
 from trailgate.trail.writing.file_headers import encode_file_start
 from trailgate.trail.writing.trail_format import LEVEL_3, TrailFormat
-
-PRODUCER: Final = "TRAILGATE"
-HOLDS_TRAILS: Final = "dirdat"  # GoldenGate's folder for trails, below its home folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +77,7 @@ def plan_target(path: Address, options: TableOptions) -> TrailTarget:
 
 
 def check_tables(definitions: Definitions, options: WriteOptions) -> None:
-    """Raise EncodeError if the format of the trail to write cannot describe one of the tables."""
+    """Raise EncodeError before a run writes, if the format of its trail cannot describe one of the tables."""
     encode_file_start(FileHeader(), options.trail_format, definitions)
 
 
@@ -111,7 +106,7 @@ def check_appendable(
 def definitions_to_write(
     location: TrailLocation, definitions: Address | Definitions | None
 ) -> Definitions:
-    """Return the tables of the trail to write: those in its ``.def`` file, merged with ``definitions``.
+    """Return the definitions of tables for a run that writes a trail: those in its ``.def`` file, merged with ``definitions``.
 
     Raises StorageError if both are missing.
     """
@@ -129,26 +124,3 @@ def definitions_to_write(
     else:
         tables = read_definitions_file(definitions)
     return location.merge_definitions(tables)
-
-
-def build_file_header(prefix: str, digits: int, now: int, process: str = "") -> FileHeader:
-    """Build the file header of the trail files that a run writes, without the fields that publishing fills in.
-
-    ``process`` is the name of an Extract group, by default TRAILGATE. ``now`` is in microseconds.
-    """
-    machine = MachineInfo(*os.uname())
-    name = f"{prefix}{0:0{digits}}"
-    trail = TrailInfo(creation_time=now, uri=_uri(machine.nodename, prefix), filename=name)
-    return FileHeader(trail, machine, producer=ProducerInfo(name=process or PRODUCER))
-
-
-def _uri(host: str, prefix: str) -> str:
-    """Return a trail's URI as in GoldenGate's headers: ``uri:vm4:juliandyke:com::home:oracle:goldengate``.
-
-    It consists of the host and GoldenGate's home folder (trail format §4.1): the folder above
-    ``dirdat``, or else the trail's own folder.
-    """
-    path = "/" + prefix.partition("://")[2] if is_stored(prefix) else prefix
-    folder = Path(path).absolute().parent
-    home = folder.parent if folder.name == HOLDS_TRAILS else folder
-    return ":".join(["uri", *host.split("."), "", *home.parts[1:]])
