@@ -18,7 +18,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask, Octets, octets
-from trailgate.columnar.kernels.numbers import DIGITS
 from trailgate.columnar.maps import entry_slots, has_distinct_keys, map_entries, number_keys
 from trailgate.columnar.numbers_kernels import DIGITS
 from trailgate.terminal.kernels import flow_strings, measure_ascii
