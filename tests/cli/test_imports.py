@@ -16,7 +16,7 @@ from trailgate.cli.commands.demo import unpack
 from trailgate.cli.main import COMMANDS
 
 HEAVY = ("pandas", "numba", "llvmlite", "numpy", "pyarrow", "pyspark", "duckdb", "lxml")
-MOST_MODULES = 196
+MOST_MODULES = 197
 HELP = f"""
 import sys
 from contextlib import redirect_stdout
