@@ -22,8 +22,8 @@ from trailgate.model.changes import ABSENT, Image, StateColumn
 from trailgate.model.table_names import TablePatterns
 from trailgate.model.tables import Column, Table
 from trailgate.trail.format.record_types import ImagePrefix
-from trailgate.trail.reading import kernels
 from trailgate.trail.records.framing import Spans, TrailBytes
+from trailgate.trail.values import cell_kernels
 from trailgate.trail.values.cells import CellSpans, find_cells, have_widths
 from trailgate.trail.values.codec import (
     NULL,
@@ -211,7 +211,7 @@ def _split_images(
     """
     count = len(kinds)
     widths, splits = np.empty(count, np.int64), np.empty(count, np.int64)
-    bad = kernels.split_images(
+    bad = cell_kernels.split_images(
         source.data, areas.starts, areas.ends, source.big, kinds, columns, widths, splits
     )
     return widths, splits, bad

@@ -1,9 +1,8 @@
-"""The loops over the operations of a trail, their images, and the tokens of its records.
+"""The loops over the operations of a trail, and over the tokens of its records.
 
 `describe_operations` finds the type of each operation, whether it begins or ends a transaction, and
 the spans of its images. The loops for tokens find one token or all tokens in the token areas of
 records, and carry tokens such as TRANID forward to the later records of their transactions.
-`split_images` finds the end of the first image in data areas with two.
 """
 
 from __future__ import annotations
@@ -18,7 +17,6 @@ from trailgate.model.changes import BEGIN, END, MIDDLE, WHOLE
 from trailgate.trail.format.record_types import IO_DELETE, IO_TRUNCATE
 from trailgate.trail.format.tokens import FRAME
 from trailgate.trail.records.kernels import OUTSIDE, read_half
-from trailgate.trail.values.cell_kernels import find_two_images
 
 # The columns that ``describe_operations`` writes: first the u8 columns, then the int64 columns.
 OP_TYPE, TX_IND, PREFIX, HAS_BEFORE, HAS_AFTER = range(5)
@@ -256,36 +254,4 @@ def carry_tokens(
             # All rows so far are leading ones, and this row has no token either.
             if not begins and leading[i] == r:
                 leading[i] += 1
-    return -1
-
-
-@kernel(writes=("widths", "borders"))
-def split_images(
-    data: Octets,
-    starts: Longs,
-    ends: Longs,
-    big: bool,
-    kinds: Octets,
-    columns: int,
-    widths: Longs,
-    borders: Longs,
-) -> int:
-    """Split the data areas of many operations into their two images: write the width of the length field that begins each area, and the end of the first image.
-
-    ``kinds`` is 0 for an area with one image; `find_two_images` describes the others. Returns the
-    first area that cannot be split, or -1.
-    """
-    for r in range(len(starts)):
-        widths[r] = 0
-        borders[r] = ends[r]
-        if kinds[r] == 0:
-            continue
-        start, end = starts[r], ends[r]
-        if start < 0 or end > len(data):
-            return r
-        first, second = find_two_images(data, start, end, big, kinds[r], columns)
-        if first < 0:
-            return r
-        widths[r] = first - start
-        borders[r] = second
     return -1

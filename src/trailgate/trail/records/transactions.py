@@ -37,9 +37,6 @@ CLOSES: Final = ENDS | UNKNOWN  # readers end a transaction if its indicator is 
 INDICATORS: Final = byte_table(
     {FIRST: BEGINS, MIDDLE: 0, LAST: ENDS, ONLY_RECORD: BEGINS | ENDS}, UNKNOWN
 )
-# By TransInd: of a record that others of the same operation follow, or that follows others.
-_BEFORE_OTHERS: Final = byte_table({FIRST: FIRST, ONLY_RECORD: FIRST}, MIDDLE)
-_AFTER_OTHERS: Final = byte_table({LAST: LAST, ONLY_RECORD: LAST}, MIDDLE)
 # By IOType: whether the record marks a restart of the writer.
 _RESTART: Final = byte_mask([*np.flatnonzero(ROLE_OF == RecordRole.ABEND).tolist(), IO_RESTART_OK])
 
@@ -132,19 +129,3 @@ def _is_usual(view: RecordColumns) -> bool:
     If so, the indicators of the records are enough to find the beginnings and ends of transactions.
     """
     return view.only_changes and not view.is_before.any() and not view.continued.any()
-
-
-def indicators_without_end(trans_ind: Octets) -> Octets:
-    """Return the transaction indicators (TransInd) to write in records that are followed by others of the same operation.
-
-    ``trans_ind`` are the operations' indicators: ONLY becomes FIRST, and LAST becomes MIDDLE.
-    """
-    return _BEFORE_OTHERS[trans_ind]
-
-
-def indicators_without_begin(trans_ind: Octets) -> Octets:
-    """Return the transaction indicators (TransInd) to write in records that follow others of the same operation.
-
-    ``trans_ind`` are the operations' indicators: ONLY becomes LAST, and FIRST becomes MIDDLE.
-    """
-    return _AFTER_OTHERS[trans_ind]

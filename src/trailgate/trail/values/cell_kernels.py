@@ -1,4 +1,4 @@
-"""The loops that find cells in the data areas of trail records, and try how an area of two images divides.
+"""The loops that find cells in the data areas of trail records, and split areas of two images.
 
 A cell is a column index u16, a length u16, and a value of that length that begins with a null
 indicator of two bytes (trail format §10.1). `count_cells` proves that the cells of an area are
@@ -200,6 +200,38 @@ def find_two_images(
         ):
             return start + width, split
     return -1, -1
+
+
+@kernel(writes=("widths", "borders"))
+def split_images(
+    data: Octets,
+    starts: Longs,
+    ends: Longs,
+    big: bool,
+    kinds: Octets,
+    columns: int,
+    widths: Longs,
+    borders: Longs,
+) -> int:
+    """Split data areas of two images by trying to fill each with cells: write the width of the length field that begins each area, and the end of the first image.
+
+    ``kinds`` is 0 for an area with one image; `find_two_images` describes the others. Returns the
+    first area that cannot be split, or -1.
+    """
+    for r in range(len(starts)):
+        widths[r] = 0
+        borders[r] = ends[r]
+        if kinds[r] == 0:
+            continue
+        start, end = starts[r], ends[r]
+        if start < 0 or end > len(data):
+            return r
+        first, second = find_two_images(data, start, end, big, kinds[r], columns)
+        if first < 0:
+            return r
+        widths[r] = first - start
+        borders[r] = second
+    return -1
 
 
 @kernel(writes=("last",))

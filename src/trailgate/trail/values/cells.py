@@ -136,7 +136,7 @@ def mask_filled_areas(source: TrailBytes, areas: Spans, columns: int = COLUMN_IN
 def have_widths(source: TrailBytes, areas: Spans, widths: Longs) -> bool:
     """Return True if the data areas consist of cells without gaps, and each value is NULL or has the width of its column.
 
-    ``widths`` has the number of bytes of each column's values (``codecs.cell_widths``). Also
+    ``widths`` has the number of bytes of each column's values (``codec_table.cell_widths``). Also
     returns False if a column repeats in an area, a width is unknown, or ``source.data`` is larger
     than 2 GiB, so False does not mean that the data is damaged.
     """

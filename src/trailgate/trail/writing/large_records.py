@@ -42,15 +42,16 @@ from trailgate.trail.format.tokens import (
     RecordToken,
 )
 from trailgate.trail.records.record import TrailRecord, encode_record
-from trailgate.trail.records.transactions import (
-    MIDDLE,
-    indicators_without_begin,
-    indicators_without_end,
-)
 from trailgate.trail.values.charsets import UTF_8, column_charset, encode_strings
 from trailgate.trail.values.codec import MAX_CELL, VARIABLE_HEAD
 from trailgate.trail.writing.kernels import PiecedValues, add_piece_sizes, write_pieces
-from trailgate.trail.writing.record_groups import RecordImages, TrailRecordGroup
+from trailgate.trail.writing.record_groups import (
+    MIDDLE,
+    RecordImages,
+    TrailRecordGroup,
+    indicators_without_begin,
+    indicators_without_end,
+)
 from trailgate.trail.writing.record_writer import (
     AUDIT_POS,
     AUDIT_RBA,

@@ -50,18 +50,14 @@ from trailgate.trail.format.record_types import (
 )
 from trailgate.trail.format.tokens import ByteOrder
 from trailgate.trail.records.table_metadata import FIRST_INDEX
-from trailgate.trail.records.transactions import (
-    FIRST,
-    LAST,
-    MIDDLE,
-    ONLY_RECORD,
-    indicators_without_begin,
-    indicators_without_end,
-)
 from trailgate.trail.writing.token_maps import OperationTokens
 from trailgate.trail.writing.trail_format import TrailFormat
 
-_INDICATORS: Final = byte_table({BEGIN: FIRST, END: LAST, WHOLE: ONLY_RECORD}, MIDDLE)
+FIRST, MIDDLE, LAST, ONLY = range(4)  # TransInd
+
+_INDICATORS: Final = byte_table({BEGIN: FIRST, END: LAST, WHOLE: ONLY}, MIDDLE)
+_BEFORE_OTHERS: Final = byte_table({FIRST: FIRST, ONLY: FIRST}, MIDDLE)
+_AFTER_OTHERS: Final = byte_table({LAST: LAST, ONLY: LAST}, MIDDLE)
 _IO_TYPES: Final = byte_table(
     {
         INSERT: IO_INSERT,
@@ -241,9 +237,25 @@ def group_records(
             io_type=types[op_type],
             trans_ind=np.where(paired, split, indicators),
             # Of a pair, only the first record can begin the transaction.
-            first=((indicators == FIRST) | (indicators == ONLY_RECORD)) & ~(paired & second),
+            first=((indicators == FIRST) | (indicators == ONLY)) & ~(paired & second),
         )
         yield group if chosen.all() else group.take(np.flatnonzero(chosen))
+
+
+def indicators_without_end(trans_ind: Octets) -> Octets:
+    """Return the indicators (TransInd) of the records that are written for an operation, all but its last one.
+
+    ``trans_ind`` are the operations' indicators: ONLY becomes FIRST, and LAST becomes MIDDLE.
+    """
+    return _BEFORE_OTHERS[trans_ind]
+
+
+def indicators_without_begin(trans_ind: Octets) -> Octets:
+    """Return the indicators (TransInd) of the records that are written for an operation, all but its first one.
+
+    ``trans_ind`` are the operations' indicators: ONLY becomes LAST, and FIRST becomes MIDDLE.
+    """
+    return _AFTER_OTHERS[trans_ind]
 
 
 def _check_types(block: ChangeBlock) -> None:
