@@ -219,7 +219,8 @@ def unencodable_error(page: str, text: str, row: int) -> EncodeError:
 class SingleBytePage:
     """A code page of one byte per character, such as cp037: ``characters[b]`` is the character of byte b.
 
-    It is ``NONE`` if the byte has none. ``sizes[b]`` is the size of the character in UTF-8, or 0.
+    If the page has no character for the byte, ``characters[b]`` is the placeholder ``NONE``.
+    ``sizes[b]`` is the size of the character in UTF-8, or 0 if there is none.
     """
 
     name: str

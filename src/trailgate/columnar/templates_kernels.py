@@ -30,8 +30,9 @@ EVERY: Final = np.uint64(0xFFFFFFFF)
 class FormArrays(NamedTuple):
     """The forms of a template's pieces, and the form of each piece in each row.
 
-    ``literals`` has two offsets per form into the bytes of all literals, and their end. Form f
-    writes the bytes from literals[2 * f] to literals[2 * f + 1] first. If has_value[f] is set, it
+    A form is one way to write a piece: a literal, and perhaps a value and another literal after it.
+    ``literals`` has two offsets for each form into the bytes of all literals, and as its last
+    element the end of these bytes. Form f writes the bytes from literals[2 * f] to literals[2 * f + 1] first. If has_value[f] is set, it
     then writes the value, and the bytes from literals[2 * f + 1] to literals[2 * f + 2]. In row r,
     piece p has the form first_form[p] + states[states_at[p] + r], or first_form[p] if states_at[p]
     is -1.

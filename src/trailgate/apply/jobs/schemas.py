@@ -96,12 +96,12 @@ class TableModes:
 
 
 class TargetSchemas:
-    """The definitions of a target's tables as one group uses them, and the changes planned to these definitions.
+    """The definitions of a target's tables for one apply group (``--group``), and the changes planned to these definitions.
 
     ``known`` contains each table by the name with which apply would create it; the target may spell
     an existing table's name differently. ``defined`` has the last definition of each source table.
-    If ``by_position`` is False, the positions of the group are not positions in a trail; they are
-    stored in ``positions`` instead of the known tables. ``bound`` returns the position of the last
+    If ``by_position`` is False, the positions of the group are not positions in a trail. They are
+    then stored in ``positions``, and not with the tables in ``known``. ``bound`` returns the position of the last
     operation to apply to a table, and is set only for a ``BoundedTarget``.
     """
 

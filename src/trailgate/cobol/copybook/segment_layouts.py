@@ -59,10 +59,11 @@ def find_layout_or_segment(layouts: Sequence[CopybookLayout], name: str | None) 
 def layout_or_segment_to_write(
     layouts: Sequence[CopybookLayout], name: str | None
 ) -> CopybookLayout:
-    """Return the copybook layout named ``name``, to write records with it; for a segment, a layout without the rest of its record.
+    """Return the copybook layout with which records are written: that of a record or a segment with the name ``name``.
 
-    If the segment is the last item of its record, the layout ends after the segment's last item,
-    even if other definitions of the same bytes are longer.
+    The layout of a segment, which is a group inside a record, contains only the segment. If the
+    segment is the last item of its record, its layout ends after the segment's own last item, even
+    if another definition of the same bytes (REDEFINES) is longer.
     """
     layout = find_layout_or_segment(layouts, name)
     if name is None or any(layout is one for one in layouts):

@@ -383,7 +383,7 @@ def _width_of_words(data: Octets) -> int:
 
 
 def word_width(framing: Framing) -> int:
-    """Return the width of the record header words of a Micro Focus file with records of up to ``length`` bytes."""
+    """Return the width in bytes of the record headers of a Micro Focus file, which depends on its longest record (``framing.length``)."""
     return 2 if framing.length < _WIDE_FROM else 4
 
 

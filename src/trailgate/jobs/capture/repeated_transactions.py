@@ -52,9 +52,9 @@ def hash_operations(batch: ChangeBatch) -> Longs:
 
 
 class HashSums(NamedTuple):
-    """The hash of the first operation of a part of a transaction, and a sum over all of them.
+    """Hashes of a part of a transaction: of its first operation (``first``), and summed over all its operations (``every``).
 
-    The sum, ``every``, depends on the order of the operations.
+    The sum depends on the order of the operations.
     """
 
     first: int

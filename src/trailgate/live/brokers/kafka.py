@@ -115,7 +115,7 @@ class MessageFields(NamedTuple):
 
 
 def received_window(fields: MessageFields, place: Any, now: int) -> MessageWindow:
-    """Convert Kafka messages to rows of ``RECEIVED`` without ids, and their headers.
+    """Convert Kafka messages to a window: rows of the schema ``RECEIVED`` without its column of ids, and the messages' headers.
 
     ``place`` is their topic and partition, and ``now`` the time of receipt in microseconds.
     """
