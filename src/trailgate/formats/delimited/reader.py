@@ -125,7 +125,7 @@ class FieldValues:
         return codes, list(numbers)
 
     def coded(self, first: Longs, place: int) -> tuple[Longs, Longs | None]:
-        """Number the distinct byte strings of a header field of all delimited records; see `spans`.
+        """Assign a number to each distinct byte string of a header field of delimited records; see `spans`.
 
         Header fields that repeat are read together the first time, since they lie beside each other.
         """
@@ -135,10 +135,12 @@ class FieldValues:
         return self._coded[place]
 
     def spans(self, first: Longs, place: int, count: int) -> tuple[Longs, Longs | None]:
-        """Number the distinct byte strings that `count` adjacent fields of delimited records form.
+        """Assign a number to each distinct byte string that `count` adjacent fields of delimited records form.
 
         `first` is the number of each record's first field in the batch, and `place` the position of
-        the first of the adjacent fields in a record. Returns for each record the number of its byte string, and for each byte string one row that
+        the first of the adjacent fields in a record.
+
+        Returns for each record the number of its byte string, and for each byte string one row that
         has it. If there are too many distinct byte strings, the rows are None and the numbers are
         not valid.
         """

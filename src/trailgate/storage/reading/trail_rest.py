@@ -158,7 +158,7 @@ class RestTimer:
         self._reported = False
 
     def due(self, rest: TrailRest) -> tuple[str, ...]:
-        """Return the notices of a trail's rest if it has not changed for some time and was not reported yet."""
+        """Return the notices about the unread rest at the end of a trail, once: if the rest has not changed for some time; else ()."""
         now = time.monotonic()
         if rest != self._rest:
             self._rest, self._since, self._reported = rest, now, False
