@@ -20,6 +20,7 @@ from trailgate.logdump.record_chunks import LogdumpChunk
 from trailgate.logdump.syntax import DataByteRange
 
 RecordTest = Callable[[LogdumpChunk], Mask]
+Comparison = Callable[[Any, Any], Any]
 
 
 def any_of(tests: Sequence[RecordTest]) -> RecordTest:
@@ -114,9 +115,6 @@ def of_bytes(needle: bytes, limits: DataByteRange, *, fold: bool = False) -> Rec
         return matches
 
     return test
-
-
-Comparison = Callable[[Any, Any], Any]
 
 
 def compare_strings(compare: Comparison, left: bytes, right: bytes) -> bool:

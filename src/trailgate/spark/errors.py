@@ -25,6 +25,8 @@ HIDE: Final = "SPARK_HIDE_TRACEBACK"
 HELP: Final = "use absolute paths, set the option base, or call trailgate.spark.register(spark), which passes your folder on to Spark"
 WORKER_DAEMON: Final = "trailgate.spark.worker_daemon"  # the module of our daemon
 C = TypeVar("C", bound=type)
+Batches = Iterator[pa.RecordBatch]
+CAUSE: Final = "Caused by: "
 
 
 @contextmanager
@@ -63,9 +65,6 @@ def _briefly(items: Iterator[Any]) -> Iterator[Any]:
         yield from items
 
 
-Batches = Iterator[pa.RecordBatch]
-
-
 def brief_rows(function: Callable[[Batches], Batches]) -> Callable[[Batches], Batches]:
     """Decorate a function for ``mapInArrow`` so that it reports our errors without a traceback."""
 
@@ -91,9 +90,6 @@ def _in_worker() -> bool:
     """Return whether this process is a worker of PySpark, started by its daemon or by ours."""
     main = getattr(sys.modules.get("__main__"), "__spec__", None)
     return main is not None and main.name.startswith(("pyspark.", WORKER_DAEMON))
-
-
-CAUSE: Final = "Caused by: "
 
 
 def find_cause_line(error: Exception) -> str:

@@ -22,6 +22,7 @@ from trailgate.terminal.output import NULL, printable
 
 SECONDS: Final = 1_000_000_000  # nanoseconds
 UNITS: Final = {"s": SECONDS, "ms": 1_000_000, "us": 1000, "ns": 1}  # nanoseconds
+Row = dict[str, Any]
 
 
 def values_of(column: pa.Array) -> list[Any]:
@@ -166,9 +167,6 @@ def plain_text(value: Any) -> str | None:
     if value is None:
         return None
     return json_text(value) if isinstance(value, (dict, list, bool)) else str(value)
-
-
-Row = dict[str, Any]
 
 
 def row_dictionaries(batch: pa.RecordBatch) -> list[Row]:

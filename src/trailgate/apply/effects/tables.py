@@ -27,6 +27,7 @@ KEYLESS_HINT: Final = (
     "Name its key columns with KEYCOLS in the MAP statement of a parameter file (--params), or give definitions with a key (--definitions). "
     "--mode append needs no key"
 )
+MICROSECONDS: Final = 26  # characters of a date time with six digits of fraction
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,9 +214,6 @@ def make_empty_fetch(table: TargetTable) -> FetchRows:
         ).empty_table()
 
     return fetch
-
-
-MICROSECONDS: Final = 26  # characters of a date time with six digits of fraction
 
 
 def created_type(column: Column) -> pa.DataType:

@@ -50,6 +50,7 @@ COUNTED: Final = (
     pa.types.is_temporal,
     pa.types.is_string,
 )
+COMPUTED: Final = ("delta.generationExpression", "delta.identity.")
 
 
 def has_rounded_statistics(data_type: pa.DataType) -> bool:
@@ -135,9 +136,6 @@ def find_plain_columns(metadata: pq.FileMetaData) -> list[str]:
         if size > most * values and "." not in chunks[0].path_in_schema:
             names.append(chunks[0].path_in_schema)
     return names
-
-
-COMPUTED: Final = ("delta.generationExpression", "delta.identity.")
 
 
 def find_computed_columns(table: DeltaTable) -> frozenset[str]:

@@ -25,6 +25,7 @@ SUMMED: Final = (  # counts of RangeReport that are added up, under the same nam
     "skipped_messages",
 )
 RANKED: Final = 20  # reasons listed in a summary
+OTHER_REASONS: Final = "other reasons"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +82,6 @@ class CaptureSummary:
         """Rebuild the summary of a capture from its fields in the manifest of the trail."""
         strings = {name: tuple(fields.get(name, ())) for name in ("files", "notes", "problems")}
         return cls(**{**fields, **strings})
-
-
-OTHER_REASONS: Final = "other reasons"
 
 
 def rank_bad_reasons(reasons: Mapping[str, int]) -> dict[str, int]:

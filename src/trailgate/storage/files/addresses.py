@@ -43,6 +43,8 @@ SCHEMES: Final = frozenset({"s3", "viewfs", *OPENED})  # the URI schemes of stor
 
 
 Address = str | os.PathLike[str]
+WILD: Final = re.compile(r"[*?[]")
+Addresses = Address | Iterable[Address]
 
 
 def locate(address: Address) -> tuple[fs.FileSystem, str]:
@@ -183,12 +185,6 @@ def name_of(path: str) -> str:
     if URI.match(path):
         path = unquote(urlsplit(path).path)
     return path.rstrip("/").rpartition("/")[2]
-
-
-WILD: Final = re.compile(r"[*?[]")
-
-
-Addresses = Address | Iterable[Address]
 
 
 def is_pattern(address: str) -> bool:

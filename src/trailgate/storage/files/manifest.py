@@ -25,6 +25,7 @@ from trailgate.storage.files.trail_names import NUMBERED
 MANIFEST_HINT: Final = (
     "A trail can be read without it: move it away. To write into the trail, restore it from a copy"
 )
+CAPTURED_HINT: Final = "Restore it, or capture with --again, which does not read it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,9 +166,6 @@ def encode_manifest(manifest: Manifest) -> bytes:
 def file_number_digits(prefix: str, manifest: Manifest) -> int:
     """Return the number of digits at the end of the file names in a trail's manifest, 6 or 9."""
     return len(manifest.files[-1].name) - len(Path(prefix).name)
-
-
-CAPTURED_HINT: Final = "Restore it, or capture with --again, which does not read it"
 
 
 @dataclass(frozen=True, slots=True)

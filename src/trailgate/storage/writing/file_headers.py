@@ -28,6 +28,8 @@ from trailgate.trail.writing.file_headers import encode_header_patches
 
 LONGEST: Final = 1 << 16  # the maximum bytes of a header
 Patches = list[tuple[int, bytes]]
+PRODUCER: Final = "TRAILGATE"
+HOLDS_TRAILS: Final = "dirdat"  # GoldenGate's folder for trails, below its home folder
 
 
 def patches_to_finish(path: Path, size: int, growing: GrowingFileState) -> Patches:
@@ -83,12 +85,6 @@ def _header(path: Path) -> FileHeader | None:
     with convert_write_errors(path), path.open("rb") as file:
         data = file.read(LONGEST)
     return decode_header(data)[0] if data and data[0] == FILE_HEADER else None
-
-
-PRODUCER: Final = "TRAILGATE"
-
-
-HOLDS_TRAILS: Final = "dirdat"  # GoldenGate's folder for trails, below its home folder
 
 
 def build_file_header(prefix: str, digits: int, now: int, process: str = "") -> FileHeader:

@@ -49,6 +49,8 @@ from trailgate.trail.writing.file_headers import (
 )
 from trailgate.trail.writing.writer import encode
 
+APPENDED: Final = "Live captures and salvage can only write to local disks; captures of files and Spark also to stores"
+
 
 @dataclass(frozen=True, slots=True)
 class TrailLocation:
@@ -429,6 +431,3 @@ class TrailTarget:
     def discard(self) -> None:
         """Delete the run's staging folder."""
         self.location.backend.discard(self.staging)
-
-
-APPENDED: Final = "Live captures and salvage can only write to local disks; captures of files and Spark also to stores"

@@ -33,6 +33,43 @@ from trailgate.trail.format.record_types import (
 from trailgate.trail.format.tokens import ByteOrder
 from trailgate.trail.records.record import TrailRecord
 
+# Codes and names: first those of a printed record, in its order, then the codes that it lacks.
+FIELDS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "C5": "marker_sequence",
+        "B7": "ddl_sequence",
+        "B2": "object_id",
+        "C21": "C21",
+        "B3": "owner",
+        "B4": "name",
+        "C12": "master_owner",
+        "C13": "master_name",
+        "B5": "object_type",
+        "B6": "ddl_type",
+        "B8": "history_table",
+        "B9": "login_user",
+        "C7": "version",
+        "C8": "compatibility",
+        "C9": "valid",
+        "C10": "instance_number",
+        "C11": "instance_name",
+        "C14": "object_table",
+        "C15": "ignored",
+        "C17": "nls_parameter",
+        "C18": "nls_value",
+        "C19": "nls_count",
+        "C20": "xml_type_table",
+        "G1": "history_statement",
+        "C1": "statement",
+    }
+)
+# ,B3='HR' in a DDL record: the code and the quote that begins the value
+_BEGIN: Final = re.compile(r"[\s,]*([A-Z][0-9]{1,2})='")
+# A quote ends a value only if another field or the end follows: statements contain quotes too.
+_END: Final = re.compile(r"'(?=[\s,]*\x00*\Z|\s*,[\s,]*[A-Z][0-9]{1,2}=')")
+# \' in a value is ', \= is =
+_ESCAPED: Final = re.compile(r"\\([\\',=()])")
+
 
 @dataclass(frozen=True, slots=True)
 class ColumnBytes:
@@ -188,38 +225,6 @@ def read_piece(data: bytes | None, order: ByteOrder) -> LargeObjectPiece | None:
     )
 
 
-# Codes and names: first those of a printed record, in its order, then the codes that it lacks.
-FIELDS: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "C5": "marker_sequence",
-        "B7": "ddl_sequence",
-        "B2": "object_id",
-        "C21": "C21",
-        "B3": "owner",
-        "B4": "name",
-        "C12": "master_owner",
-        "C13": "master_name",
-        "B5": "object_type",
-        "B6": "ddl_type",
-        "B8": "history_table",
-        "B9": "login_user",
-        "C7": "version",
-        "C8": "compatibility",
-        "C9": "valid",
-        "C10": "instance_number",
-        "C11": "instance_name",
-        "C14": "object_table",
-        "C15": "ignored",
-        "C17": "nls_parameter",
-        "C18": "nls_value",
-        "C19": "nls_count",
-        "C20": "xml_type_table",
-        "G1": "history_statement",
-        "C1": "statement",
-    }
-)
-
-
 def read_ddl(text: bytes) -> dict[str, str]:
     """Parse the data of a DDL record into fields. Returns their values by name, such as "statement".
 
@@ -262,11 +267,3 @@ def _end(text: str, start: int) -> int | None:
         if (len(before) - len(before.rstrip("\\"))) % 2 == 0:
             return match.start()
     return None
-
-
-# ,B3='HR' in a DDL record: the code and the quote that begins the value
-_BEGIN: Final = re.compile(r"[\s,]*([A-Z][0-9]{1,2})='")
-# A quote ends a value only if another field or the end follows: statements contain quotes too.
-_END: Final = re.compile(r"'(?=[\s,]*\x00*\Z|\s*,[\s,]*[A-Z][0-9]{1,2}=')")
-# \' in a value is ', \= is =
-_ESCAPED: Final = re.compile(r"\\([\\',=()])")

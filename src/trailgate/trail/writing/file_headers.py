@@ -49,6 +49,8 @@ from trailgate.trail.writing.trail_format import RELEASES, TrailFormat
 DATABASE_INDEX: Final = 1  # a file has one database definition
 
 TRAIL_GROUP: Final = 0x30
+TRAIL_INFO: Final = 0x30  # a group (trail format §4.1)
+FILE_SIZE: Final = 0x39  # a field of that group
 
 
 def fill_in_format(header: FileHeader, trail_format: TrailFormat) -> FileHeader:
@@ -168,10 +170,6 @@ def _encode(field: HeaderField, order: ByteOrder, facts: HeaderFacts) -> bytes |
         return None if value is None else field.codec.encode(value, order)
     except EncodeError:
         return None
-
-
-TRAIL_INFO: Final = 0x30  # a group (trail format §4.1)
-FILE_SIZE: Final = 0x39  # a field of that group
 
 
 def with_file_size(raw: bytes, size: int) -> bytes:

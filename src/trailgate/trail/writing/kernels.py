@@ -35,6 +35,10 @@ PIECE_BYTES: Final = 2000  # as in the printed large object, whose shorter piece
 # RecCount has one byte. Assumed: it stays at 255 for a value with more pieces, since each piece states their number.
 MAX_COUNT: Final = 255
 MIDDLE: Final = 1  # TransInd
+USER_TOKEN: Final = -1  # the entry is a user token
+CARRIED_TOKEN: Final = -2  # the entry is not written: its value comes from a column
+LENGTH_TOKEN: Final = -3  # the entry is a user token; its value is the length of its record's data
+ZERO: Final = ord("0")
 
 
 def _at(field: str) -> int:
@@ -207,12 +211,6 @@ def write_long(body: Octets, at: int, number: int, big: bool) -> None:
 def write_frame(body: Octets, at: int, code: int, info: int, size: int, big: bool) -> None:
     """Write the frame of a trail token: id, info and length."""
     store4(body, at, np.uint64(code | info << 8 | ordered_half(size, big) << 16))
-
-
-USER_TOKEN: Final = -1  # the entry is a user token
-CARRIED_TOKEN: Final = -2  # the entry is not written: its value comes from a column
-LENGTH_TOKEN: Final = -3  # the entry is a user token; its value is the length of its record's data
-ZERO: Final = ord("0")
 
 
 @kernel(writes=("body", "places"))
