@@ -172,10 +172,12 @@ class MetadataValues:
 
     def _received_times(self) -> Longs:
         """Return the time at which each record's message was received, or the time of the run if it is unknown."""
-        received = self.records.messages.received
+        message, received = self.records.message, self.records.messages.received
         if received is None:
-            return np.full(len(self.records.message), self.now, np.int64)
-        return self.records.of_messages(received)
+            return np.full(len(message), self.now, np.int64)
+        # A copy, in which the times that records state replace some.
+        times: Longs = received[message]
+        return times
 
     def _shared_times(self, source: ValueSource) -> Longs | None:
         """Parse the distinct values of a time field that many records share, such as a commit time.
