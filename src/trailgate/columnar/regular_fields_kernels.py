@@ -31,7 +31,7 @@ from trailgate.columnar.delimited_kernels import (
 from trailgate.columnar.word_kernels import (
     first_bits,
     first_mark,
-    high_marks64,
+    high_marks_from,
     marks_from,
     parity_of_lower,
 )
@@ -100,8 +100,7 @@ def scan_regular(
             if np.int64(fields) > room or np.int64(records) > records_room:
                 return FULL, 0, 0
             within = first_bits(end - base)
-            beyond = max(0, base + WINDOW - len(data))
-            high |= (high_marks64(data, base - beyond) >> np.uint64(beyond)) & within
+            high |= high_marks_from(data, base) & within
             lines = marks_from(data, base, line) & within
             if line_size == 2:
                 ended = marks_from(data, base, line_end) & within

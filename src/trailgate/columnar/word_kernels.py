@@ -8,7 +8,7 @@
   highest. Finding delimiters is three to five times as fast as byte by byte.
 - ``high_marks64`` and ``escape_marks`` mark other bytes. Formats define instructions of their own,
   such as ``text_marks`` for XML.
-- ``marks_from`` and ``marks_of_any`` also work near the end of the data. ``first_bits`` and
+- ``marks_from``, ``high_marks_from`` and ``marks_of_any`` also work near the end of the data. ``first_bits`` and
   ``parity_of_lower`` combine the bits of a word.
 - ``copy_value``, ``copy_bytes``, ``copy_wide`` and ``copy_within`` copy values in words, and differ in
   the bytes that they may overwrite.
@@ -143,6 +143,13 @@ def marks_from(data: Octets, base: int, byte: int) -> np.uint64:
     """Return a bit for each of the 64 bytes from ``base`` on that equals ``byte``. The data have at least 64 bytes."""
     beyond = max(0, base + 64 - len(data))
     return marks64(data, base - beyond, np.uint8(byte)) >> np.uint64(beyond)
+
+
+@inner
+def high_marks_from(data: Octets, base: int) -> np.uint64:
+    """Return a bit for each of the 64 bytes from ``base`` on that is not ASCII. The data have at least 64 bytes."""
+    beyond = max(0, base + 64 - len(data))
+    return high_marks64(data, base - beyond) >> np.uint64(beyond)
 
 
 @inner

@@ -145,7 +145,7 @@ class MessageRecords(ABC):
 
     def of_messages(self, values: Longs) -> Longs:
         """Return for each record the value of its message. `values` has one value for each message."""
-        return values if is_one_each(self.message, len(values)) else values[self.message]
+        return take_of_messages(values, self.message)
 
     @property
     def notes(self) -> frozenset[str]:
@@ -233,6 +233,14 @@ def is_one_each(message: Longs, count: int) -> bool:
     """Return whether each of `count` messages has exactly one record. `message` is the message of each record, in order."""
     # Usual for delimited text. Arrays of messages are then arrays of records too, and are not copied.
     return len(message) == count and bool((message == np.arange(count)).all())
+
+
+def take_of_messages(values: Longs, message: Longs) -> Longs:
+    """Return for each record the value of its message.
+
+    If each message has one record, this is `values` itself, which must not be written to.
+    """
+    return values if is_one_each(message, len(values)) else values[message]
 
 
 def messages_without_records(message: Longs, count: int) -> Longs:

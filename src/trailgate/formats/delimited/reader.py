@@ -51,7 +51,7 @@ from trailgate.messages.records import (
     BadMessagesError,
     MessageRecordGroup,
     MessageRecords,
-    is_one_each,
+    take_of_messages,
 )
 from trailgate.model.changes import ABSENT, TRUNCATE, Image, StateColumn
 from trailgate.model.tables import Column, Table
@@ -108,13 +108,14 @@ class FieldValues:
         """
         return self.columns(first, [place], nullable=False)[0]
 
-    def codes(self, first: Longs, place: int) -> tuple[Longs, list[str]]:
-        """Encode one delimited field of all records as a dictionary.
+    def codes(self, place: int) -> tuple[Longs, list[str]]:
+        """Encode one header field of all delimited records as a dictionary.
 
         `place` is the field's position in the record. Returns an index for each record, and the
         distinct strings.
         """
-        codes, known = self.coded(first, place)
+        first = self.fields.first
+        codes, known = self.coded(place)
         if known is None:
             return encode_distinct(self.text(first, place))
         strings = self.text(first[known], place).to_pylist()
@@ -124,14 +125,14 @@ class FieldValues:
             codes = np.array([numbers[text] for text in strings])[codes]
         return codes, list(numbers)
 
-    def coded(self, first: Longs, place: int) -> tuple[Longs, Longs | None]:
-        """Assign a number to each distinct byte string of a header field of delimited records; see `spans`.
+    def coded(self, place: int) -> tuple[Longs, Longs | None]:
+        """Assign a number to each distinct byte string of a header field of all delimited records; see `spans`.
 
         Header fields that repeat are read together the first time, since they lie beside each other.
         """
         if place not in self._coded:
             places = [*dict.fromkeys((place, *self.options.repeated_fields))]
-            self._coded |= zip(places, self._code(first, places, 1), strict=True)
+            self._coded |= zip(places, self._code(self.fields.first, places, 1), strict=True)
         return self._coded[place]
 
     def spans(self, first: Longs, place: int, count: int) -> tuple[Longs, Longs | None]:
@@ -317,7 +318,7 @@ class DelimitedRecords(MessageRecords):
     def codes(self, name: str) -> tuple[Longs, list[str]]:
         """Return a header field of delimited records as codes: for each record an index into the list of distinct strings."""
         place = self.values.options.header.index(name)
-        return self.values.codes(self.fields.first, place)
+        return self.values.codes(place)
 
     def shared(self, name: str) -> tuple[pa.Array, Longs] | None:
         """Return the distinct values of a header field and each delimited record's index into them.
@@ -325,7 +326,7 @@ class DelimitedRecords(MessageRecords):
         Returns None if there are too many distinct values.
         """
         place = self.values.options.header.index(name)
-        codes, known = self.values.coded(self.fields.first, place)
+        codes, known = self.values.coded(place)
         return None if known is None else (self.values.text(self.fields.first[known], place), codes)
 
     @property
@@ -608,10 +609,7 @@ class DelimitedFormat(MessageFormat[DelimitedRecords]):
         owner = fields.body
         values = self._values(data, fields, self.options)
         values.check_text(messages)
-        begins = messages.starts
-        if not is_one_each(owner, len(messages)):
-            begins = begins[owner]
-        offset = fields.starts[fields.first] - begins
+        offset = fields.starts[fields.first] - take_of_messages(messages.starts, owner)
         records = DelimitedRecords(messages, owner, offset, fields, values)
         hint = "Is the field delimiter right? Is the record cut off, or an empty line?"
         describe = partial(count_noun, name="field")
