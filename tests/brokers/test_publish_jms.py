@@ -219,18 +219,19 @@ def test_runs_that_are_lost_when_they_have_begun_lose_no_position(
 
 
 def test_a_capture_publishes_what_it_captures(artemis: Artemis, tmp_path: Path) -> None:
+    # Queues and a group of its own, if the test is run again.
+    name = f"beside-{uuid4().hex[:8]}"
+    captured = f"captured-{name}"
     with closing(LivePlace(tmp_path)) as place:
-        place.prefix = tmp_path / "beside"  # also the group
-        to = artemis.address("beside", "stomp")
+        place.prefix = tmp_path / name  # also the group
+        to, source = artemis.address(name), ("--from", artemis.address(captured))
         publish = ("--publish", to, "--publish-format", "json")
-        process = place.start(
-            "--from", artemis.address("captured", "stomp"), "--follow", *publish, output=DEVNULL
-        )
-        sent(artemis, "captured", [row(1, "W"), row(2, "B"), row(3, "E")])
+        process = place.start(*source, "--follow", *publish, output=DEVNULL)
+        sent(artemis, captured, [row(1, "W"), row(2, "B"), row(3, "E")])
         first = received(to, 3)
         place.kill(process)
-        sent(artemis, "captured", [row(4, "W")])
-        place.run("--from", artemis.address("captured", "stomp"), *publish)
+        sent(artemis, captured, [row(4, "W")])
+        place.run(*source, *publish)
         rest = received(to, 1)
 
     names = [json.loads(body)["after"]["NAME"] for _, body in first + rest]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import io
 import json
 import os
 import pty
@@ -11,12 +12,15 @@ import struct
 import subprocess
 import sys
 import termios
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from cli.live_program import MESSAGES, SOURCE
 from laws import one_of
+from trailgate.publish.commands.output import print_guarantee
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = Path(__file__).with_name("live_program.py")
@@ -121,3 +125,38 @@ def test_as_json_there_is_no_view_on_a_terminal_either(tmp_path: Path) -> None:
 
     assert "\x1b" not in text
     assert sum(line.startswith("{") for line in text.splitlines()) == MESSAGES // 4 + 1
+
+
+def test_lines_of_a_capture_and_of_its_companions_stay_whole(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A companion that publishes prints in a thread of its own."""
+    each, names = 3000, ("one", "two", "three")
+
+    def print_many(name: str) -> None:
+        for _ in range(each):
+            print_guarantee("once", name, as_json=True)
+
+    def read_all() -> bytes:
+        with os.fdopen(reading, "rb") as file:
+            return file.read()
+
+    reading, writing = os.pipe()
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor() as pool:
+            printed = pool.submit(read_all)
+            # As with PYTHONUNBUFFERED.
+            with io.TextIOWrapper(
+                os.fdopen(writing, "wb", buffering=0), write_through=True
+            ) as output:
+                monkeypatch.setattr(sys, "stdout", output)
+                list(pool.map(print_many, names))
+                monkeypatch.undo()
+    finally:
+        sys.setswitchinterval(interval)
+
+    lines = printed.result().splitlines()
+    counts = Counter(json.loads(line)["target"] for line in lines)
+    assert counts == dict.fromkeys(names, each)

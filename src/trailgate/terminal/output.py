@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from types import MappingProxyType
@@ -27,6 +28,8 @@ NOT_ALL: Final = 4  # the exit code of a run that processed only a part, and lis
 STYLES: Final[Mapping[str, str]] = MappingProxyType(
     {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "blue": "34"}
 )
+
+_WRITING: Final = threading.Lock()
 
 # The options that git sets too: exit at once if everything fits on one screen (F), show colours (R),
 # and leave the text on the screen (X).
@@ -91,7 +94,23 @@ def say(text: str, style: str = "", *, indent: str = "", stderr: bool = False) -
     """
     stream = sys.stderr if stderr else sys.stdout
     for line in fold(text, indent, stream):
-        print(make_painter(stream)(line, style) if style else line, file=stream)
+        _write_line(make_painter(stream)(line, style) if style else line, stream)
+
+
+def print_line(text: str) -> None:
+    """Print one line, such as the report of a batch in JSON, so that a reader gets it at once.
+
+    Unlike lines of ``print``, it stays whole if another thread prints at the same time. Does
+    nothing if the reader has stopped. Raises WriteError.
+    """
+    with quiet_pipe():
+        _write_line(text, sys.stdout)
+
+
+def _write_line(text: str, stream: IO[str]) -> None:
+    # print() writes the end of the line separately: another thread's line can come between.
+    with _WRITING:
+        stream.write(f"{text}\n")
 
 
 def fold(text: str, indent: str = "", stream: IO[str] | None = None) -> list[str]:
@@ -219,7 +238,8 @@ class _Stderr(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         with suppress(OSError):  # closed or full
             # A StreamHandler would keep the stream that was current when it was created.
-            print(self.format(record), file=sys.stderr, flush=True)
+            _write_line(self.format(record), sys.stderr)
+            sys.stderr.flush()
 
 
 def log_to_stderr(log: logging.Logger, level: int = logging.WARNING) -> None:

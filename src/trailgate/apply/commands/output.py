@@ -13,7 +13,7 @@ from trailgate.errors import count_noun
 from trailgate.model.positions import short_position
 from trailgate.terminal.durations import format_age
 from trailgate.terminal.layout import print_rows
-from trailgate.terminal.output import quiet_pipe, say
+from trailgate.terminal.output import print_line, quiet_pipe, say
 
 COLUMNS: Final = (
     "operations",
@@ -33,14 +33,14 @@ def print_batch(report: ApplyReport, faults: Mapping[str, int], *, as_json: bool
 
     The line has the age of the batch's last operation.
     """
-    with quiet_pipe():
-        if as_json:
-            line = {
-                **report_to_json(report, faults),
-                "lag_seconds": measure_apply_lag(report.position),
-            }
-            print(json.dumps(line, ensure_ascii=False), flush=True)
-        else:
+    if as_json:
+        line = {
+            **report_to_json(report, faults),
+            "lag_seconds": measure_apply_lag(report.position),
+        }
+        print_line(json.dumps(line, ensure_ascii=False))
+    else:
+        with quiet_pipe():
             print_notices(report.notices)
             if report.batches:
                 say(_sentence(report))
@@ -124,9 +124,9 @@ def _print_faults(faults: Mapping[str, int]) -> None:
 
 def print_followed(statistics: ApplyStatistics, target: str, *, as_json: bool) -> None:
     """Print the totals of ``trailgate apply --follow`` when it ends, as JSON or as text."""
-    with quiet_pipe():
-        if as_json:
-            total = report_to_json(statistics.done, statistics.faults)
-            print(json.dumps({"total": total}, ensure_ascii=False), flush=True)
-        else:
+    if as_json:
+        total = report_to_json(statistics.done, statistics.faults)
+        print_line(json.dumps({"total": total}, ensure_ascii=False))
+    else:
+        with quiet_pipe():
             print_total(statistics.done, statistics.faults, target)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import logging
-import sys
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -24,7 +23,7 @@ from trailgate.live.jobs.run import BatchReport, LiveCapture
 from trailgate.terminal.durations import format_age, format_duration
 from trailgate.terminal.layout import counts_table, print_rows
 from trailgate.terminal.live_view import LiveView, catch_stop_signals, draw_view, is_terminal
-from trailgate.terminal.output import log_to_stderr, quiet_pipe, report_finished, say
+from trailgate.terminal.output import log_to_stderr, print_line, report_finished, say
 
 LOG: Final = logging.getLogger("trailgate.brokers")
 APPLY_LOG: Final = logging.getLogger("trailgate.apply")
@@ -137,18 +136,18 @@ def print_live(
     total = watch.statistics
     if output.as_json:
         notes = {"notes": live.notes} if live.notes else {}
-        print(json.dumps({"total": total.sums(), **notes}, ensure_ascii=False), flush=True)
+        print_line(json.dumps({"total": total.sums(), **notes}, ensure_ascii=False))
     else:
         bad = f", {total.quarantined:,} quarantined" if total.quarantined else ""
         counts = (
             f"{count_noun(total.messages, 'message')}, {count_noun(total.operations, 'operation')}"
         )
-        print(f"{counts}{bad}", flush=True)
+        print_line(f"{counts}{bad}")
         for note in live.notes:
             say(f"note: {note}", stderr=True)
     unfinished = live.open_problem
     if unfinished is not None:
-        print(f"note: {unfinished}; its messages are kept for the next start", file=sys.stderr)
+        say(f"note: {unfinished}; its messages are kept for the next start", stderr=True)
     return total
 
 
@@ -203,7 +202,7 @@ class _Watch:
         self.statistics = self.statistics.with_batch(report, time.time())
         # Lines would destroy the view.
         if self._view is None:
-            self._print(json.dumps(asdict(report)) if self._as_json else _sentence(report))
+            print_line(json.dumps(asdict(report)) if self._as_json else _sentence(report))
         self.tick()
 
     def link(self, link: ConnectionState) -> None:
@@ -220,13 +219,9 @@ class _Watch:
         if due is None:
             return
         if "report" in self._targets:
-            self._print(json.dumps({"jms_report": due.fields()}) if self._as_json else str(due))
+            print_line(json.dumps({"jms_report": due.fields()}) if self._as_json else str(due))
         if "log" in self._targets:
             LOG.info("%s", due)
-
-    def _print(self, line: str) -> None:
-        with quiet_pipe():
-            print(line, flush=True)
 
 
 def _sentence(report: BatchReport) -> str:

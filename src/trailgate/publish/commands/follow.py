@@ -25,7 +25,7 @@ from trailgate.publish.commands.output import (
 from trailgate.publish.job import Publication, PublicationSettings, PublishSummary
 from trailgate.publish.senders.sender import PublishedState
 from trailgate.terminal.live_view import catch_stop_signals
-from trailgate.terminal.output import quiet_pipe
+from trailgate.terminal.output import print_line
 
 MEASURED: Final = 5.0  # seconds between two measurements of the lag
 LOG: Final = logging.getLogger("trailgate.brokers")
@@ -61,12 +61,11 @@ class PublishWatch:
         self.statistics = before.with_batch(state)
         if not self._show:
             return
-        with quiet_pipe():
-            new = self.statistics.messages - before.messages
-            if self._as_json:
-                print(json.dumps({"messages": new, "position": state.position}), flush=True)
-            else:
-                print(f"{count_noun(new, 'message')}, up to {state.position}", flush=True)
+        new = self.statistics.messages - before.messages
+        if self._as_json:
+            print_line(json.dumps({"messages": new, "position": state.position}))
+        else:
+            print_line(f"{count_noun(new, 'message')}, up to {state.position}")
 
     def tick(self, *, measure: bool = False) -> None:
         """Update the metrics of publishing.

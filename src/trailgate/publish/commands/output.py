@@ -16,7 +16,7 @@ from trailgate.live.brokers.address import is_address
 from trailgate.publish.job import PublishSummary
 from trailgate.publish.senders.sender import PublishedState
 from trailgate.terminal.layout import counts_table, print_rows
-from trailgate.terminal.output import quiet_pipe, say
+from trailgate.terminal.output import print_line, say
 
 COUNTERS: Final = (
     Metric("trailgate_publish_messages_total", "messages", "Messages that were sent."),
@@ -99,8 +99,7 @@ def print_summary(summary: PublishSummary) -> None:
 def print_guarantee(guarantee: str, target: str, *, as_json: bool = False) -> None:
     """Print the delivery guarantee of a publication, such as "exactly once"."""
     shown = mask_logins(target)
-    with quiet_pipe():
-        if as_json:
-            print(json.dumps({"target": shown, "guarantee": guarantee}), flush=True)
-        else:
-            print(f"{guarantee}: {shown}", flush=True)
+    if as_json:
+        print_line(json.dumps({"target": shown, "guarantee": guarantee}))
+    else:
+        print_line(f"{guarantee}: {shown}")
