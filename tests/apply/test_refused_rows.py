@@ -134,6 +134,50 @@ def test_a_truncate_is_applied_if_a_row_after_it_is_refused(
     assert [json.loads(line)["op_type"] for line in discards.read_text().splitlines()] == ["I"]
 
 
+@pytest.mark.parametrize("kind", ["check", "foreign key"])
+@pytest.mark.parametrize("together", [True, False], ids=["one transaction", "three transactions"])
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [([BAD], [0]), ([0, BAD], [1]), ([BAD], [0, 1]), ([BAD], [])],
+    ids=["insert", "an update before", "an update after", "another key after"],
+)
+def test_a_row_that_is_refused_before_a_truncate_is_not_one_after_it(
+    kind: str,
+    together: bool,
+    before: list[int],
+    after: list[int],
+    server: str,
+    tmp_path: Path,
+) -> None:
+    """Mode soft-delete writes the rows from before a truncate too."""
+    database = create(server, kind)
+    with psycopg.connect(database) as connection:
+        connection.execute("ALTER TABLE hr.t ADD _deleted boolean, ADD _deleted_at timestamp")
+
+    def changes(values: list[int], transaction: int) -> list[Operation]:
+        first, rest = values[:1], values[1:]
+        return [
+            *(Operation("I", 1, 1, {**FULL, "a": one}, transaction) for one in first),
+            *(Operation("U", 1, 1, {"a": one}, transaction) for one in rest),
+        ]
+
+    one, two, three = (0, 0, 0) if together else (0, 1, 2)
+    log = [*changes(before, one), Operation("T", 0, 0, {}, two), *changes(after, three)]
+    log += [Operation("I", 2, 2, {**FULL, "a": 1}, three)]
+    write_log(tmp_path / "ot", log)
+    discards = tmp_path / "d.jsonl"
+    apply_trail(
+        tmp_path / "ot", database, mode="soft-delete", on_error="discard", discards=str(discards)
+    )
+
+    with psycopg.connect(database) as connection:
+        rows = connection.execute("SELECT id, a FROM hr.t WHERE _deleted IS NOT TRUE ORDER BY id")
+        assert rows.fetchall() == [*((1, value) for value in after[-1:]), (2, 1)]
+    numbers = positions(tmp_path / "ot")
+    lines = [json.loads(line) for line in discards.read_text().splitlines()]
+    assert [numbers[line["position"]] for line in lines] == [len(before) - 1]
+
+
 @pytest.fixture
 def written(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Return a list that gets the number of rows of each write."""

@@ -115,12 +115,11 @@ def find_refused_operations(
     Returns the errors by operation number, or {} if the operations cannot be found. ``retry``
     writes a batch, rolls it back, and returns the error if the batch is rejected.
     """
-    operations = next(
+    every = next(
         (one for one in batch.operations.values() if str(one.table) == refusal.table), None
     )
-    if operations is not None:
-        operations = _after_truncates(operations)
-    if operations is None or not len(operations):
+    operations = None if every is None else _after_truncates(every)
+    if every is None or operations is None or not len(operations):
         return {}
     number = number_dependent_rows(operations)
     refused = _refused_numbers(operations, number, refusal)
@@ -133,9 +132,10 @@ def find_refused_operations(
     starts = np.flatnonzero(np.diff(number[rows], prepend=-1))
     parts = np.split(rows, starts[1:]) if len(rows) else []
     # The row of ``part`` is accepted after its first ``accepted`` operations, and refused after
-    # ``ends``.
+    # ``ends``. If the table was truncated, it may be refused without any of them (0, so -1 is the last
+    # number that is known to be good): soft deletes also write the rows from before a TRUNCATE.
     groups = {int(number[part[0]]): part for part in parts}
-    accepted = dict.fromkeys(groups, 0)
+    accepted = dict.fromkeys(groups, 0 if len(operations) == len(every) else -1)
     ends = {group: len(part) for group, part in groups.items()}
     while True:
         middles = {
@@ -148,7 +148,7 @@ def find_refused_operations(
         left_out = np.concatenate(
             [groups[group][middle:] for group, middle in middles.items()]
             # Rows that are found already would be refused again.
-            + [groups[group][accepted[group] :] for group in groups if group not in middles]
+            + [groups[group][max(0, accepted[group]) :] for group in groups if group not in middles]
         )
         numbers = set(operations.order[left_out].tolist())
         kept = {name: one.without(numbers) for name, one in batch.operations.items()}
@@ -167,11 +167,12 @@ def find_refused_operations(
     return {
         int(operations.order[part[ends[group] - 1]]): refused[group]
         for group, part in groups.items()
+        if ends[group]
     }
 
 
 def _after_truncates(operations: TargetOperations) -> TargetOperations:
-    """Return the operations after the last TRUNCATE of their table. All rows of the table result from these."""
+    """Return the operations after the last TRUNCATE of their table. The table's current rows result from these."""
     truncates = operations.order[operations.op_type == TRUNCATE]
     if not len(truncates):
         return operations
