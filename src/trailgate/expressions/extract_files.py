@@ -351,8 +351,11 @@ def _value(
     def apply(draft: _Draft, statement: ParameterStatement) -> None:
         if not several:
             _once(statement, getattr(draft.parameters, member))
-        value, rest = statement.first_word(what)
-        (draft.add(member, unquote(value)) if several else draft.set(**{member: unquote(value)}))
+        word, rest = statement.first_word(what)
+        value = unquote(word)
+        if not value:
+            raise statement.error(f"expected {what}, found {word}")
+        (draft.add(member, value) if several else draft.set(**{member: value}))
         draft.refuse(statement, rest)
 
     return apply
@@ -496,7 +499,10 @@ def _tranlogoptions(draft: _Draft, statement: ParameterStatement) -> None:
         elif row.member:
             if len(values) != 1:
                 raise statement.error(f"expected one value of {word}, found {' '.join(values)!r}")
-            draft.add(row.member, unquote(values[0]))
+            value = unquote(values[0])
+            if not value or value.startswith("("):
+                raise statement.error(f"expected a name after {word}, found {values[0]}")
+            draft.add(row.member, value)
         elif row.noted:
             draft.note(statement, text, row.noted)
         else:

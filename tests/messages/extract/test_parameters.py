@@ -269,7 +269,19 @@ def test_an_excluded_table_is_not_wanted() -> None:
         (LEAST + "SETENV &", "expected a line after '&'", 3),
         (LEAST + "TRANLOGOPTIONS (", "( has no counterpart", 3),
         (LEAST + "TRANLOGOPTIONS EXCLUDEUSER 'gg", "' has no counterpart", 3),
+        (LEAST + "EXCLUDEUSER ''", "expected a user, found ''", 3),
+        ("EXTRACT ''", "expected a group name, found ''", 1),
         (LEAST + "TRANLOGOPTIONS ,", "expected an option", 3),
+        (
+            LEAST + "TRANLOGOPTIONS EXCLUDEUSER (a)",
+            "expected a name after EXCLUDEUSER, found (a)",
+            3,
+        ),
+        (
+            LEAST + "TRANLOGOPTIONS EXCLUDETRANS ''",
+            "expected a name after EXCLUDETRANS, found ''",
+            3,
+        ),
     ],
 )
 def test_a_wrong_file_is_placed(text: str, says: str, line: int | None) -> None:
