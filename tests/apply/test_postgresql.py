@@ -376,3 +376,19 @@ def test_a_table_may_have_many_columns_of_numbers(database: str, tmp_path: Path)
     with psycopg.connect(database) as connection:
         found = connection.execute("SELECT id, c0, c698, c699 FROM hr.t").fetchall()
     assert found == [(1, 5, 5, 6)]
+
+
+def test_a_table_with_too_many_columns_is_named_and_the_limit_explained(
+    database: str, tmp_path: Path
+) -> None:
+    others = (Column(f"C{number}", BIN64, 8) for number in range(799))
+    table = Table("HR.T", (Column("ID", BIN64, 8, key=True), *others))
+    with TrailAppender(str(tmp_path / "ot"), Definitions((table,))) as trail:
+        trail.append(ChangeBatch([block_of_images(table, [(INSERT, None, {"ID": 1})])], 1))
+        trail.commit("1")
+
+    with pytest.raises(ApplyError, match="tables can have at most 1600 columns") as caught:
+        apply_trail(tmp_path / "ot", database)
+
+    assert caught.value.where.table == "hr.t"
+    assert "two columns for each column" in (caught.value.hint or "")

@@ -256,6 +256,9 @@ SYSTEM_COLUMN_HINT: Final = (
 VALUE_HINT: Final = "No operation of a trail can write such a value: give the row another one"
 DEFERRABLE: Final = "A batch deletes, updates and inserts rows in this order: make foreign keys and additional unique constraints DEFERRABLE"
 
+LIMITS: Final = "54"  # class of SQLSTATE: program_limit_exceeded
+STAGED_LIMITS: Final = "A batch is copied to a temporary table first, which has two columns for each column of the table, and whose rows must fit a page"
+
 
 class PostgreSQLTarget:
     """The target of tables in a PostgreSQL database."""
@@ -751,7 +754,7 @@ class PostgreSQLTarget:
         """Create the temporary table ``staging`` in PostgreSQL, and copy rows to it. ``kinds`` are the types of its columns."""
         columns = ", ".join(f"{name} {kinds[name]}" for name in rows.schema.names)
         self._execute(f"DROP TABLE IF EXISTS pg_temp.{staging}")
-        self._execute(f"CREATE TEMPORARY TABLE {staging} ({columns}) ON COMMIT DROP")
+        self._execute(f"CREATE TEMPORARY TABLE {staging} ({columns}) ON COMMIT DROP", table=table)
         text = io.BytesIO()
         pyarrow.csv.write_csv(
             pa.table([_as_text(one) for one in rows.columns], names=rows.schema.names),
@@ -805,6 +808,8 @@ class PostgreSQLTarget:
         if fault is not None:
             return fault(f"PostgreSQL refuses: {_line(error)}", where=where)
         hint = DEFERRABLE if isinstance(error, psycopg.IntegrityError) else ""
+        if (error.sqlstate or "").startswith(LIMITS) and table is not None:
+            hint = STAGED_LIMITS
         is_of_row = isinstance(error, psycopg.IntegrityError | psycopg.DataError)
         kind = RowRefusedError if is_of_row else ApplyError
         numbers = REFUSALS.get(error.sqlstate or "", ())
