@@ -65,9 +65,26 @@ def test_definitions_that_were_deleted_are_written_again(place: Place) -> None:
     expected = path.read_bytes()
     path.unlink()
 
-    assert place.run("ot").files == ()
+    (announced,) = place.run("ot", CaptureOptions(dry_run=True)).notes
+    assert not path.exists()
+    summary = place.run("ot")
+    assert (summary.files, summary.notes) == ((), (announced,))
+    assert announced.startswith(f"{path} was missing and is written again")
     assert path.read_bytes() == expected
-    assert place.run("ot").skipped_files == 1
+    summary = place.run("ot")
+    assert (summary.skipped_files, summary.notes) == (1, ())
+    assert place.names("ot") == ["name 1"]
+
+
+def test_a_trail_that_describes_its_tables_itself_does_not_need_its_definitions(
+    place: Place,
+) -> None:
+    place.write(row(1))
+    options = CaptureOptions(trail_format=TrailFormat.from_options("19.1"))
+    place.run("ot", options)
+    (place.folder / "ot.def").unlink()
+
+    assert place.run("ot", options).notes == ()
     assert place.names("ot") == ["name 1"]
 
 

@@ -406,7 +406,7 @@ def summarize_capture(job: CaptureJob, reports: Sequence[RangeReport]) -> Captur
         counts={table: counts[table] for table in sorted(counts)},
         dry_run=options.dry_run,
         definitions=None if options.trail_format.by_index else f"{prefix}.def",
-        notes=warnings if reports else (),
+        notes=(*job.target.notes(), *(warnings if reports else ())),
         reasons=rank_bad_reasons(count_reasons(reports)),
         problems=tuple(error_values(error) for report in reports for error in report.errors),
         **sums,

@@ -7,6 +7,7 @@ and why.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -32,12 +33,13 @@ from trailgate.storage.live.live_trail import AppendOptions, LiveTrail, Recovery
 from trailgate.storage.live.recovery import Recovered
 from trailgate.storage.writing.run_preparation import definitions_to_write
 from trailgate.storage.writing.segments import count_fitting
-from trailgate.storage.writing.trail_location import local_prefix, local_trail
+from trailgate.storage.writing.trail_location import LOST_DEFINITIONS, local_prefix, local_trail
 from trailgate.storage.writing.transaction_chain import BETWEEN, check_continuation
 from trailgate.trail.writing.writer import EncodedTrail, encode
 
 __all__ = ["AppendOptions", "Recovered", "Recovery", "TrailAppender"]
 
+LOG: Final = logging.getLogger(__name__)
 DEFAULTS: Final = AppendOptions()
 LONGEST_CSN: Final = 128  # bytes, as the file header has no room for more
 
@@ -65,7 +67,11 @@ class TrailAppender:
             # later step fails, the stack undoes the earlier ones in reverse.
             resources.enter_context(lock(self._prefix))
             known = load_checkpoint(self._prefix, options)
-            self._definitions = definitions_to_write(local_trail(self._prefix), definitions)
+            location = local_trail(self._prefix)
+            self._definitions = definitions_to_write(location, definitions)
+            is_read = not options.trail_format.by_index
+            if known is not None and is_read and location.definitions() is None:
+                LOG.warning(LOST_DEFINITIONS.format(self._prefix))
             disk.replace(Path(f"{self._prefix}.def"), write_sourcedefs(self._definitions))
             tables = self._definitions
             self._trail = LiveTrail(disk, self._prefix, options, tables, known)

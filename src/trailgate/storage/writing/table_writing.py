@@ -147,6 +147,7 @@ def publish_parts(target: TrailTarget, parts: Sequence[StagedPart]) -> WriteSumm
     location = target.location
     with location.backend.locked():
         check_appendable(location, location.manifest(), target.options)
+        target.log_notes()
         # From here on, files that are not in the manifest are not mistaken for the trail's.
         location.begin_manifest()
         # Another run may have added tables to the definitions meanwhile.

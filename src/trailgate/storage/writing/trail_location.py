@@ -7,6 +7,7 @@ is the state that decides which files belong to it (``storage.publish.protocol``
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -49,6 +50,11 @@ from trailgate.trail.writing.file_headers import (
 )
 from trailgate.trail.writing.writer import encode
 
+LOG: Final = logging.getLogger(__name__)
+LOST_DEFINITIONS: Final = (
+    "{}.def was missing and is written again from the definitions of this run. They cannot be compared with the data that the "
+    "trail already has: if they differ, its values are read wrongly. If you have a copy of the file, put it back first"
+)
 APPENDED: Final = "Live captures and salvage can only write to local disks; captures of files and Spark also to stores"
 
 
@@ -414,6 +420,17 @@ class TrailTarget:
         """True if the trail has files but no ``.def`` file, because that was deleted. Publishing writes it again."""
         manifest = self.location.manifest()
         return manifest is not None and bool(manifest.files) and self.location.definitions() is None
+
+    def notes(self) -> tuple[str, ...]:
+        """Return what a user should know before the run publishes: that it replaces lost definitions."""
+        # A trail that describes its tables itself is read without the .def file.
+        is_read = not self.options.trail_format.by_index
+        return (LOST_DEFINITIONS.format(self.prefix),) if is_read and self.lacks_definitions else ()
+
+    def log_notes(self) -> None:
+        """Log ``notes``, for a run without a summary that shows them."""
+        for note in self.notes():
+            LOG.warning(note)
 
     def file_start(self) -> bytes:
         """Return the bytes of a trail file before its first operation: its header and metadata."""
