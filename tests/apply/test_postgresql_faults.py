@@ -391,3 +391,24 @@ def states(database: str) -> list[Any]:
             "SELECT state FROM pg_stat_activity WHERE application_name = 'trailgate apply trailgate' AND datname = current_database()"
         ).fetchall()
     return [state for (state,) in found]
+
+
+def test_a_connection_that_fails_at_its_settings_is_closed(
+    database: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    source(chance("settings"), tmp_path)
+    opened: list[psycopg.Connection[Any]] = []
+    connect = psycopg.connect
+
+    def recorded(login: str) -> psycopg.Connection[Any]:
+        opened.append(connect(login))
+        return opened[-1]
+
+    monkeypatch.setattr("psycopg.connect", recorded)
+    monkeypatch.setattr(
+        "trailgate.apply.targets.postgresql.SETTINGS", {"statement_timeout": "unknown"}
+    )
+    with pytest.raises(StorageError, match="statement_timeout"):
+        apply_trail(tmp_path / "ot", database)
+
+    assert [one.closed for one in opened] == [True]

@@ -856,10 +856,14 @@ def _connect(address: str, group: str) -> psycopg.Connection[Any]:
 
 
 def _configure(connection: psycopg.Connection[Any]) -> psycopg.Connection[Any]:
-    """Set our session settings on a connection to PostgreSQL, and return the connection."""
-    for name, value in SETTINGS.items():
-        connection.execute(f"SET {name} = '{value}'".encode())
-    connection.commit()
+    """Set our session settings on a connection to PostgreSQL, and return the connection. Closes it on an error."""
+    try:
+        for name, value in SETTINGS.items():
+            connection.execute(f"SET {name} = '{value}'".encode())
+        connection.commit()
+    except BaseException:
+        connection.close()
+        raise
     load_times_as_text(connection)
     return connection
 
