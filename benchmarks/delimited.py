@@ -21,7 +21,7 @@ from trailgate.capture.capture import Capture
 from trailgate.columnar.delimited import DelimitedDialect, find_token_offsets, index_fields
 from trailgate.formats.delimited.options import DelimitedOptions, delimited_options
 from trailgate.formats.delimited.reader import FieldValues
-from trailgate.messages.messages import MessageBatch
+from trailgate.messages.message_batch import MessageBatch
 from trailgate.messages.properties import parse_properties
 from trailgate.model.tables import Column, Definitions, Table
 

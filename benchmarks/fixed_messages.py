@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from held_captures import fixed_capture
 from oracles.fixed_naive import Cell, images, signed, text, whole
 from trailgate.capture.capture import Capture
-from trailgate.messages.messages import MessageBatch
+from trailgate.messages.message_batch import MessageBatch
 
 ROWS: Final = 400_000
 CHUNK: Final = 1 << 20  # bytes parsed at once

@@ -19,7 +19,7 @@ from trailgate.formats.debezium.writer import DebeziumWriter
 from trailgate.formats.json.options import JsonPublishOptions, json_options
 from trailgate.formats.json.scanner import JsonScanner
 from trailgate.formats.json.writer import JsonWriter
-from trailgate.messages.messages import MessageBatch
+from trailgate.messages.message_batch import MessageBatch
 from trailgate.messages.properties import parse_properties
 from trailgate.messages.publishing import MessageWriter
 from trailgate.model.changes import WHOLE, ChangeBatch

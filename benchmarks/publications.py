@@ -14,7 +14,7 @@ from trailgate.capture.capture import Capture, Parsed
 from trailgate.capture.formats import find_parser_type, publish_options, writer_for
 from trailgate.expressions.capture_rules import CaptureRules
 from trailgate.formats.delimited.options import delimited_options
-from trailgate.messages.messages import messages_from
+from trailgate.messages.message_batch import messages_from
 from trailgate.messages.properties import parse_properties
 from trailgate.messages.units import TransactionState
 from trailgate.model.changes import ChangeBatch

@@ -14,7 +14,7 @@ from lxml import etree
 from trailgate.capture.capture import Capture
 from trailgate.capture.formats import find_parser_type, publish_options, writer_for
 from trailgate.expressions.capture_rules import CaptureRules
-from trailgate.messages.messages import MessageBatch
+from trailgate.messages.message_batch import MessageBatch
 from trailgate.messages.properties import parse_properties
 from trailgate.messages.units import TransactionState
 from trailgate.model.changes import ChangeBatch

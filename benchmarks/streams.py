@@ -22,7 +22,7 @@ from pyspark.sql import DataFrame, SparkSession
 from brokers.live_place import LivePlace, row
 from trailgate import capture_files
 from trailgate.live.files.journal_writer import Journal
-from trailgate.messages.messages import RECEIVED
+from trailgate.messages.message_batch import RECEIVED
 from trailgate.spark import capture_runner, session
 from trailgate.storage.files.manifest import read_manifest
 from trailgate.storage.reading.trails import read_trail

@@ -21,7 +21,7 @@ from trailgate.expressions.capture_rules import CaptureRules
 from trailgate.formats.xml.automaton import compile_rules
 from trailgate.formats.xml.options import XmlOptions, xml_options
 from trailgate.formats.xml.scanner import XmlScanner
-from trailgate.messages.messages import MessageBatch
+from trailgate.messages.message_batch import MessageBatch
 from trailgate.messages.properties import parse_properties
 from trailgate.model.tables import Column, Definitions, Table
 from trailgate.trail.writing.writer import encode

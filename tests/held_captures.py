@@ -16,7 +16,7 @@ from trailgate.cobol.copybook.layouts import CobolDialect, CopybookLayout
 from trailgate.cobol.copybook.reader import read_copybook
 from trailgate.definitions.defgen import read_sourcedefs
 from trailgate.expressions.capture_rules import CaptureRules
-from trailgate.messages.messages import MessageBatch
+from trailgate.messages.message_batch import MessageBatch
 from trailgate.messages.metadata_options import MetadataOptions
 from trailgate.messages.properties import parse_properties
 from trailgate.model.tables import Definitions

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from trailgate.live.files.journal_writer import Journal
-from trailgate.messages.messages import RECEIVED
+from trailgate.messages.message_batch import RECEIVED
 from trailgate.model.changes import ChangeBatch
 from trailgate.model.operations_table import to_operations
 

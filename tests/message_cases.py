@@ -13,7 +13,7 @@ import pytest
 
 from held_captures import messages_of
 from trailgate.capture.capture import Capture, Parsed
-from trailgate.messages.messages import MessageBatch
+from trailgate.messages.message_batch import MessageBatch
 from trailgate.model.operations_table import to_operations
 
 Case = dict[str, Any]

@@ -15,7 +15,7 @@ from trailgate.capture.capture import Capture
 from trailgate.definitions.defgen_layout import complete_table
 from trailgate.expressions.capture_rules import CaptureRules
 from trailgate.formats.publications.options import EventPublishingOptions
-from trailgate.messages.messages import MessageBatch
+from trailgate.messages.message_batch import MessageBatch
 from trailgate.messages.units import TransactionState
 from trailgate.model.tables import Column, Definitions, Table
 

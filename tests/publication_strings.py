@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from held_captures import held_setup
 from trailgate.capture.capture import Capture, Parsed
 from trailgate.expressions.capture_rules import CaptureRules
-from trailgate.messages.messages import messages_from
+from trailgate.messages.message_batch import messages_from
 from trailgate.messages.units import TransactionState
 from trailgate.model.changes import ChangeBatch
 from trailgate.model.operations_table import to_operations

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from trailgate.live.brokers.receiver import MessageWindow
 from trailgate.live.jobs.feed import ConnectionState, FeedPart
-from trailgate.messages.messages import RECEIVED, MessageBatch, batch_of_received
+from trailgate.messages.message_batch import RECEIVED, MessageBatch, batch_of_received
 
 NOW = 1_767_225_600_000_000  # 2026-01-01 UTC
 

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from trailgate.mainframe.jobs.reading import read_records
     from trailgate.mainframe.jobs.verifying import RecordsReport, verify_records
     from trailgate.mainframe.jobs.writing import write_records
-    from trailgate.messages.messages import MessageBatch, messages_from
+    from trailgate.messages.message_batch import MessageBatch, messages_from
     from trailgate.messages.problems import Problem
     from trailgate.messages.units import TransactionState
     from trailgate.model.changes import ChangeBatch
@@ -152,7 +152,7 @@ _MODULES = MappingProxyType(
         "capture_files": "trailgate.jobs.capture.job",
         "find_trail": "trailgate.storage.files.trail_files",
         "load_capture": "trailgate.jobs.capture.loading",
-        "messages_from": "trailgate.messages.messages",
+        "messages_from": "trailgate.messages.message_batch",
         "publish_trail": "trailgate.publish.job",
         "RedactSummary": "trailgate.jobs.redacting",
         "redact_trail": "trailgate.jobs.redacting",

@@ -11,7 +11,7 @@ import pytest
 from trailgate.errors import BrokerRefusedError
 from trailgate.live.brokers.address import parse_address
 from trailgate.live.brokers.kafka import FETCHED
-from trailgate.messages.messages import HeaderColumns
+from trailgate.messages.message_batch import HeaderColumns
 
 kafka = pytest.importorskip("confluent_kafka")
 

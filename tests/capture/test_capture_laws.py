@@ -22,7 +22,7 @@ from trailgate.columnar.delimited import DelimitedDialect
 from trailgate.errors import TrailgateError
 from trailgate.expressions.capture_rules import CaptureRules, TableRule
 from trailgate.formats.delimited.options import DelimitedOptions, delimited_options
-from trailgate.messages.messages import MessageBatch
+from trailgate.messages.message_batch import MessageBatch
 from trailgate.messages.parser import MessageParser
 from trailgate.messages.properties import parse_properties
 from trailgate.messages.raw_operations import RawOperations

@@ -20,7 +20,7 @@ from publication_strings import capture_of, record
 from trailgate.capture.capture import Capture
 from trailgate.errors import DecodeError, TransactionError, Where
 from trailgate.messages.error_columns import ErrorColumns
-from trailgate.messages.messages import MessageBatch
+from trailgate.messages.message_batch import MessageBatch
 
 COUNT = 400
 RUNS = 3

@@ -17,7 +17,7 @@ import pytest
 from trailgate.cli.commands.demo import unpack
 from trailgate.cli.main import COMMANDS, import_command, run
 from trailgate.live.files.journal_writer import Journal
-from trailgate.messages.messages import RECEIVED
+from trailgate.messages.message_batch import RECEIVED
 
 typer = pytest.importorskip("typer")
 

@@ -10,7 +10,7 @@ import pytest
 from trailgate.errors import DecodeError
 from trailgate.jobs.proposals.drafts import set_up_capture
 from trailgate.jobs.proposals.proposal import propose
-from trailgate.messages.messages import messages_from
+from trailgate.messages.message_batch import messages_from
 
 MAXWELL = [
     '{"database":"shop","table":"orders","type":"insert","ts":1449786310,"xid":940752,"commit":true,"data":{"id":1,"note":"a"}}',

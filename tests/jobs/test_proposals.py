@@ -16,7 +16,7 @@ from trailgate.cli.main import run
 from trailgate.errors import TrailgateError
 from trailgate.jobs.proposals import proposal
 from trailgate.jobs.proposals.drafts import FILL_IN, propose_date_format, set_up_capture
-from trailgate.messages.messages import messages_from
+from trailgate.messages.message_batch import messages_from
 
 DELIMITED = """\
 I,GG.ORDERS,2026-01-05 09:00:00,T-1,NULL,1,NULL,"a, b"

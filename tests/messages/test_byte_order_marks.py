@@ -15,7 +15,7 @@ from publication_strings import capture_of, record
 from trailgate.capture.capture import Capture
 from trailgate.capture.formats import PARSERS
 from trailgate.formats.publications.reader import PublicationTableInference
-from trailgate.messages.messages import MessageBatch
+from trailgate.messages.message_batch import MessageBatch
 
 COPYBOOK = """
 01 HEADER.

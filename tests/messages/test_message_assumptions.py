@@ -8,7 +8,7 @@ import pytest
 
 from trailgate.capture.capture import Capture
 from trailgate.formats.delimited.options import delimited_options
-from trailgate.messages.messages import MessageBatch
+from trailgate.messages.message_batch import MessageBatch
 from trailgate.messages.properties import parse_properties
 from trailgate.model.operations_table import to_operations
 from trailgate.model.tables import Column, Definitions, Table

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from trailgate.messages.message_batch import MessageBatch
 from trailgate.messages.message_ids import MessageIdRule, MessageIds, read_message_ids
-from trailgate.messages.messages import MessageBatch
 
 Sent = tuple[str | None, str]  # id and body
 Known = tuple[str, str]

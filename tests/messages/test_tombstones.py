@@ -16,7 +16,7 @@ from trailgate.cli.main import run
 from trailgate.formats.debezium.reader import TOMBSTONES
 from trailgate.live.brokers.kafka import MessageFields, received_window
 from trailgate.live.brokers.receiver import MessageWindow
-from trailgate.messages.messages import TOMBSTONE, batch_of_received
+from trailgate.messages.message_batch import TOMBSTONE, batch_of_received
 from trailgate.storage.reading.message_lines import MessagePosition, json_messages
 
 EVENT = (

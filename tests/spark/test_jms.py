@@ -15,7 +15,7 @@ from journal_messages import line, stored
 from laws import one_of
 from spark.test_message_source import LINES, PROPERTIES, wrote
 from trailgate.live.files.journal_writer import Journal, JournalOptions
-from trailgate.messages.messages import RECEIVED
+from trailgate.messages.message_batch import RECEIVED
 from trailgate.spark import capture
 
 

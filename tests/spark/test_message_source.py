@@ -13,7 +13,7 @@ from sample_trail import DEFINITIONS
 from trailgate.capture.capture import Capture
 from trailgate.definitions.defgen import write_sourcedefs
 from trailgate.jobs.capture.loading import load_capture
-from trailgate.messages.messages import messages_from
+from trailgate.messages.message_batch import messages_from
 from trailgate.model.changes import ChangeBatch
 from trailgate.model.operations_table import to_operations
 from trailgate.model.shapes import to_typed

@@ -25,7 +25,7 @@ from trailgate.formats.delimited.reader import ColumnPairing, DelimitedFormat
 from trailgate.formats.fixed_width.layouts import RecordLayout
 from trailgate.formats.fixed_width.options import FixedWidthOptions
 from trailgate.formats.fixed_width.reader import FixedWidthFormat
-from trailgate.messages.messages import MessageBatch
+from trailgate.messages.message_batch import MessageBatch
 from trailgate.messages.metadata import MetadataValues
 from trailgate.messages.metadata_options import MetadataOptions
 from trailgate.messages.parser import MessageParser

@@ -32,7 +32,7 @@ from trailgate.errors import DefinitionError, OptionError, StorageError, Trailga
 from trailgate.expressions.capture_rules import CaptureRules
 from trailgate.formats.xml.options import XmlOptions
 from trailgate.jobs.proposals import propose
-from trailgate.messages.messages import MessageBatch, messages_from
+from trailgate.messages.message_batch import MessageBatch, messages_from
 from trailgate.messages.properties import Properties, parse_properties
 from trailgate.messages.property_rows import PropertyType
 from trailgate.messages.property_table import find_property as property_row

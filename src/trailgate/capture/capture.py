@@ -39,7 +39,7 @@ from trailgate.messages.by_id import chain_by_id
 from trailgate.messages.by_indicators import chain_by_indicators
 from trailgate.messages.error_columns import ErrorColumns
 from trailgate.messages.images import image_notes, shape_images, with_operation_types
-from trailgate.messages.messages import (
+from trailgate.messages.message_batch import (
     TOMBSTONE,
     MessageBatch,
     MessageCutter,

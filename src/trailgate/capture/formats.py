@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 
 from trailgate.errors import OptionError, did_you_mean
 from trailgate.messages.inference import TableInference
-from trailgate.messages.messages import MessageCutter
+from trailgate.messages.message_batch import MessageCutter
 from trailgate.messages.metadata_options import MetadataOptions
 from trailgate.messages.parser import MessageFormat
 from trailgate.messages.properties import Properties

@@ -17,7 +17,7 @@ from trailgate.arrays import octets
 from trailgate.columnar.gather import gather
 from trailgate.errors import DecodeError, TrailgateError, Where
 from trailgate.messages.error_columns import ErrorColumns
-from trailgate.messages.messages import MessageBatch
+from trailgate.messages.message_batch import MessageBatch
 from trailgate.messages.problems import MessageErrors
 from trailgate.messages.records import BadMessagesError
 from trailgate.messages.utf8_kernels import find_not_utf8

@@ -14,7 +14,7 @@ import numpy as np
 
 from trailgate.definitions.defgen_layout import complete_table
 from trailgate.errors import DefinitionError, Where
-from trailgate.messages.messages import MessageBatch
+from trailgate.messages.message_batch import MessageBatch
 from trailgate.messages.records import BadMessagesError
 from trailgate.model.tables import Definitions, Table, describe_column_type
 

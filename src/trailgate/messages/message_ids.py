@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from trailgate.arrays import Longs
 from trailgate.columnar.gather import checksums
 from trailgate.errors import TransactionError
-from trailgate.messages.messages import MessageBatch
+from trailgate.messages.message_batch import MessageBatch
 from trailgate.messages.metadata_options import MetadataOptions
 from trailgate.messages.problems import Problem
 

@@ -34,7 +34,7 @@ from trailgate.expressions.capture_rules import (
 )
 from trailgate.messages.error_columns import ErrorColumns
 from trailgate.messages.images import check_keys, with_operation_types
-from trailgate.messages.messages import MessageBatch
+from trailgate.messages.message_batch import MessageBatch
 from trailgate.messages.metadata import MetadataValues
 from trailgate.messages.metadata_options import MetadataOptions
 from trailgate.messages.problems import BadMessageIds, MessageErrors

@@ -24,8 +24,8 @@ from trailgate.columnar.rows import encode_distinct, first_of_each
 from trailgate.columnar.temporal import DateFormat
 from trailgate.errors import DecodeError, TrailgateError, Where
 from trailgate.messages.error_columns import ErrorColumns
+from trailgate.messages.message_batch import MessageBatch
 from trailgate.messages.message_numbers import MessageBoundaries
-from trailgate.messages.messages import MessageBatch
 from trailgate.messages.problems import MessageErrors
 from trailgate.messages.skipped import SkipReason
 from trailgate.model.tables import Table

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from trailgate.arrays import Longs, Mask, octets
 from trailgate.columnar.gather import gather
 from trailgate.errors import count_noun
-from trailgate.messages.messages import MessageBatch
+from trailgate.messages.message_batch import MessageBatch
 
 
 class SkipReason(Enum):

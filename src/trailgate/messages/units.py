@@ -20,8 +20,8 @@ import pyarrow as pa
 
 from trailgate.arrays import Longs, Mask
 from trailgate.errors import TrailgateError, TransactionError
+from trailgate.messages.message_batch import MessageBatch
 from trailgate.messages.message_numbers import LastMessage
-from trailgate.messages.messages import MessageBatch
 from trailgate.messages.problems import Problem, Problems
 from trailgate.model.transactions import HeldOperation
 

@@ -29,7 +29,7 @@ from trailgate.capture.capture import Capture
 from trailgate.columnar.rows import join_small_batches
 from trailgate.errors import DecodeError, OptionError, TrailgateError, Where
 from trailgate.jobs.capture.loading import load_capture
-from trailgate.messages.messages import TOMBSTONE, MessageBatch
+from trailgate.messages.message_batch import TOMBSTONE, MessageBatch
 from trailgate.messages.property_rows import SourceKind
 from trailgate.messages.skipped import (
     SkippedMessages,

@@ -10,7 +10,7 @@ import pytest
 
 from held_captures import json_capture
 from publication_strings import rows_of
-from trailgate.messages.messages import messages_from
+from trailgate.messages.message_batch import messages_from
 
 TYPES = (Path(__file__).parent / "cases" / "types.def").read_text()
 CONNECT, TIME, DATA = "org.apache.kafka.connect.data.", "io.debezium.time.", "io.debezium.data."

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from held_captures import fixed_capture
 from oracles.fixed_naive import BadRecordError, Cell, images, signed, text, whole
 from trailgate.capture.capture import Capture
-from trailgate.messages.messages import MessageBatch
+from trailgate.messages.message_batch import MessageBatch
 from trailgate.messages.units import TransactionState
 from trailgate.model.operations_table import to_operations
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from damaged_publications import delimited_runs
 from publication_files import captured
 from publication_strings import capture_of, parse_all, record
-from trailgate.messages.messages import messages_from
+from trailgate.messages.message_batch import messages_from
 
 
 @pytest.mark.assumed

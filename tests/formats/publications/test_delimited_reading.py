@@ -15,7 +15,7 @@ from publication_strings import STRINGS, capture_of, parse_all, record, rows_of
 from trailgate.columnar.code_pages import code_page
 from trailgate.errors import EncodeError, OptionError
 from trailgate.formats.publications.delimited_reader import _digest
-from trailgate.messages.messages import messages_from
+from trailgate.messages.message_batch import messages_from
 from trailgate.model.tables import Column, Definitions, Table
 
 SAMPLE = (

@@ -10,7 +10,7 @@ import pytest
 from held_captures import xml_capture
 from trailgate.errors import DecodeError
 from trailgate.formats.xml.documents import parse_document
-from trailgate.messages.messages import messages_from
+from trailgate.messages.message_batch import messages_from
 
 RULES = """xml.rules=t
 t.type=tx

@@ -11,7 +11,7 @@ import pytest
 from held_captures import xml_capture
 from message_cases import Case, cases_of, check
 from received_messages import NOW, received
-from trailgate.messages.messages import batch_of_received
+from trailgate.messages.message_batch import batch_of_received
 
 
 @pytest.mark.parametrize("case", cases_of(Path(__file__).parent / "cases"))

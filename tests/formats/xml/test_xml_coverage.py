@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from held_captures import xml_capture
-from trailgate.messages.messages import messages_from
+from trailgate.messages.message_batch import messages_from
 
 RULES = """xml.rules=tx
 tx.type=tx

@@ -18,7 +18,7 @@ from trailgate.errors import DecodeError
 from trailgate.formats.xml import splitter as cutter
 from trailgate.formats.xml.documents import parse_document
 from trailgate.formats.xml.options import XmlOptions
-from trailgate.messages.messages import messages_from
+from trailgate.messages.message_batch import messages_from
 from trailgate.messages.units import TransactionState
 
 RULES = """xml.rules=t

@@ -8,7 +8,7 @@ from held_captures import xml_capture
 from trailgate.errors import DecodeError, OptionError
 from trailgate.formats.xml import reader as reading
 from trailgate.formats.xml.encodings import utf8_of
-from trailgate.messages.messages import messages_from
+from trailgate.messages.message_batch import messages_from
 
 RULES = """xml.rules=o
 o.type=op

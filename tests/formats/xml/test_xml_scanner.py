@@ -23,7 +23,7 @@ from trailgate.formats.xml.matches import AGAIN, MatchRecords, RuleMatches
 from trailgate.formats.xml.options import XmlOptions, xml_options
 from trailgate.formats.xml.reader import XmlFormat
 from trailgate.formats.xml.scanner import ScanResult, XmlScanner
-from trailgate.messages.messages import MessageBatch
+from trailgate.messages.message_batch import MessageBatch
 from trailgate.messages.properties import parse_properties
 from trailgate.messages.records import BadMessagesError
 

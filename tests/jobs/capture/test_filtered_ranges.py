@@ -18,7 +18,7 @@ from capture_place import QUARANTINE, Place
 from laws import examples
 from trailgate.expressions.capture_rules import CaptureRules, SelectCondition, TableRule
 from trailgate.expressions.parser import parse_condition
-from trailgate.messages.messages import MessageBatch
+from trailgate.messages.message_batch import MessageBatch
 from trailgate.messages.units import TransactionState
 from trailgate.model.operations_table import to_operations
 from trailgate.storage.reading.trails import read_trail

@@ -11,7 +11,7 @@ from trailgate.definitions.defgen import read_sourcedefs, write_sourcedefs
 from trailgate.errors import OptionError
 from trailgate.formats.delimited.options import DelimitedOptions, delimited_options
 from trailgate.jobs.capture.loading import load_capture
-from trailgate.messages.messages import messages_from
+from trailgate.messages.message_batch import messages_from
 from trailgate.messages.properties import parse_properties
 from trailgate.messages.property_table import find_property
 from trailgate.model.operations_table import to_operations

@@ -35,7 +35,7 @@ def command(
     from trailgate.formats.xml.coverage import explain_message
     from trailgate.formats.xml.options import XmlOptions
     from trailgate.jobs.capture.loading import load_with_notes
-    from trailgate.messages.messages import messages_from
+    from trailgate.messages.message_batch import messages_from
 
     capture = load_with_notes(properties).capture
     if not isinstance(capture.options, XmlOptions):

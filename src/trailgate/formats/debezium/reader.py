@@ -36,7 +36,7 @@ from trailgate.formats.json.scanner_kernels import NULL, OBJECT
 from trailgate.messages.bad_values import errors_by_row
 from trailgate.messages.error_columns import ErrorColumns
 from trailgate.messages.inference import merge_descriptions, read_good_messages
-from trailgate.messages.messages import MessageBatch
+from trailgate.messages.message_batch import MessageBatch
 from trailgate.messages.metadata import MetadataValues
 from trailgate.messages.parser import EarlierRecords, MessageFormat
 from trailgate.messages.problems import MessageErrors

@@ -43,7 +43,7 @@ from trailgate.formats.delimited.options import DelimitedOptions
 from trailgate.messages.bad_values import errors_by_row
 from trailgate.messages.encoding_checks import check_utf8
 from trailgate.messages.error_columns import ErrorColumns
-from trailgate.messages.messages import MessageBatch
+from trailgate.messages.message_batch import MessageBatch
 from trailgate.messages.parser import MessageFormat
 from trailgate.messages.problems import MessageErrors
 from trailgate.messages.records import (

@@ -38,7 +38,7 @@ from trailgate.formats.fixed_width.values import (
 )
 from trailgate.messages.bad_values import errors_by_row
 from trailgate.messages.error_columns import ErrorColumns
-from trailgate.messages.messages import MessageBatch
+from trailgate.messages.message_batch import MessageBatch
 from trailgate.messages.parser import MessageFormat
 from trailgate.messages.problems import MessageErrors
 from trailgate.messages.records import (

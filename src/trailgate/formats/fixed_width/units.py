@@ -15,7 +15,7 @@ from trailgate.arrays import Longs, Octets, octets
 from trailgate.cobol.records.framing import FrameKind, Framing, RunFrames, find_frames_in_runs
 from trailgate.columnar.gather import gather_matrix
 from trailgate.messages.encoding_checks import check_utf8
-from trailgate.messages.messages import MessageBatch
+from trailgate.messages.message_batch import MessageBatch
 
 UnitMatrix: TypeAlias = npt.NDArray[Any]  # a row a value: bytes, or code points
 _BETWEEN: Final = b"\n"  # any ASCII character

@@ -16,7 +16,7 @@ import numpy as np
 
 from trailgate.arrays import Longs
 from trailgate.formats.json.scanner import JsonScanner
-from trailgate.messages.messages import MessageBatch
+from trailgate.messages.message_batch import MessageBatch
 from trailgate.messages.parser import EarlierRecords
 from trailgate.messages.records import BadMessagesError
 

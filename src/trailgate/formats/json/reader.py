@@ -24,7 +24,7 @@ from trailgate.formats.json.images import ConvertValues, JsonImages, converter_f
 from trailgate.formats.json.options import FLAT_MODEL, ROW_MODEL, JsonOptions
 from trailgate.formats.json.records import JsonRecords, document_records, text_maps
 from trailgate.formats.json.scanner import JsonScanner
-from trailgate.messages.messages import MessageBatch
+from trailgate.messages.message_batch import MessageBatch
 from trailgate.messages.parser import EarlierRecords, MessageFormat
 from trailgate.messages.problems import MessageErrors
 from trailgate.model.changes import ABSENT, DELETE, INSERT, TRUNCATE, Image

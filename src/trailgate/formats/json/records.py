@@ -15,7 +15,7 @@ from trailgate.arrays import Longs, Octets
 from trailgate.formats.json.scanner import CONTAINERS, JsonNodes
 from trailgate.formats.json.scanner_kernels import KINDS, NULL, OBJECT
 from trailgate.messages.error_columns import ErrorColumns
-from trailgate.messages.messages import MessageBatch
+from trailgate.messages.message_batch import MessageBatch
 from trailgate.messages.records import MessageRecords
 from trailgate.messages.skipped import SkipReason
 

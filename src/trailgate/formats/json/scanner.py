@@ -74,7 +74,7 @@ from trailgate.formats.json.scanner_kernels import (
 )
 from trailgate.messages.encoding_checks import check_utf8, registry_hint
 from trailgate.messages.error_columns import ErrorColumns
-from trailgate.messages.messages import MessageBatch
+from trailgate.messages.message_batch import MessageBatch
 from trailgate.messages.problems import MessageErrors
 from trailgate.messages.records import BadMessagesError
 

@@ -45,8 +45,8 @@ from trailgate.formats.publications.options import (
 )
 from trailgate.messages.encoding_checks import are_utf8
 from trailgate.messages.error_columns import ErrorColumns
+from trailgate.messages.message_batch import MessageBatch
 from trailgate.messages.message_numbers import AUTO, MessageBoundaries
-from trailgate.messages.messages import MessageBatch
 from trailgate.messages.parser import MessageFormat
 from trailgate.messages.problems import MessageErrors
 from trailgate.messages.raw_operations import POINT

@@ -14,7 +14,7 @@ from trailgate.arrays import Longs, Mask, Octets, byte_table, octets
 from trailgate.errors import DecodeError, TrailgateError, Where
 from trailgate.formats.publications.mq_headers import skip_headers
 from trailgate.messages.encoding_checks import encoding_error
-from trailgate.messages.messages import MessageBatch
+from trailgate.messages.message_batch import MessageBatch
 from trailgate.messages.records import BadMessagesError
 
 DELIMITED: Final = "delimited"

@@ -17,7 +17,7 @@ import numpy as np
 
 from trailgate.arrays import Octets
 from trailgate.errors import DecodeError, TrailgateError, Where
-from trailgate.messages.messages import MessageBatch
+from trailgate.messages.message_batch import MessageBatch
 from trailgate.messages.records import BadMessagesError
 
 STRUCTURE_IDS: Final = (b"RFH ", "RFH ".encode("cp037"))

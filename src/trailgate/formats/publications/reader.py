@@ -40,7 +40,7 @@ from trailgate.formats.publications.xml_reader import XmlPublications
 from trailgate.formats.publications.xml_schemas import described_tables
 from trailgate.messages.error_columns import ErrorColumns
 from trailgate.messages.inference import merge_descriptions, read_good_messages
-from trailgate.messages.messages import CompleteMessages, MessageBatch
+from trailgate.messages.message_batch import CompleteMessages, MessageBatch
 from trailgate.messages.parser import MessageFormat
 from trailgate.messages.problems import BadMessageIds, MessageErrors
 from trailgate.messages.records import BadMessagesError, MessageRecords

@@ -18,7 +18,7 @@ from trailgate.arrays import Longs, octets
 from trailgate.columnar.code_pages import CodePage, code_page
 from trailgate.errors import DecodeError, OptionError, TrailgateError, Where
 from trailgate.formats.publications.mq_headers import measure_headers
-from trailgate.messages.messages import MessageBatch
+from trailgate.messages.message_batch import MessageBatch
 from trailgate.messages.records import BadMessagesError
 
 _CCSID_UTF_8: Final = 1208

@@ -31,7 +31,7 @@ from trailgate.formats.publications.xml_vocabulary import (
     TRANSACTION,
 )
 from trailgate.formats.xml.matches import MatchRecords, RuleMatches, ValueSpans, code_words
-from trailgate.messages.messages import MessageBatch
+from trailgate.messages.message_batch import MessageBatch
 
 _NAMES: Final[Mapping[str, str]] = {
     "last": "isLast",

@@ -35,7 +35,7 @@ from trailgate.formats.publications.xml_vocabulary import (
 )
 from trailgate.formats.xml.kernels.cells import MISSING
 from trailgate.formats.xml.kernels.tables import SPARE
-from trailgate.messages.messages import CompleteMessages, MessageBatch
+from trailgate.messages.message_batch import CompleteMessages, MessageBatch
 from trailgate.messages.problems import Lookahead
 from trailgate.model.changes import DELETE
 

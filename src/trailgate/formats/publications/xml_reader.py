@@ -38,7 +38,7 @@ from trailgate.formats.xml.faults import XmlLimits
 from trailgate.formats.xml.images import SIDES, CellImages
 from trailgate.formats.xml.matches import RuleMatches
 from trailgate.formats.xml.reader import RuleReader
-from trailgate.messages.messages import MessageBatch
+from trailgate.messages.message_batch import MessageBatch
 from trailgate.messages.parser import MessageFormat
 from trailgate.messages.problems import MessageErrors
 from trailgate.messages.property_reader import Lookup

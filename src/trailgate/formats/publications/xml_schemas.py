@@ -32,7 +32,7 @@ from trailgate.formats.publications.xml_vocabulary import (
 )
 from trailgate.formats.xml.documents import XmlElement, parse_document
 from trailgate.formats.xml.faults import XmlLimits
-from trailgate.messages.messages import MessageBatch
+from trailgate.messages.message_batch import MessageBatch
 from trailgate.messages.records import BadMessagesError
 from trailgate.model.table_names import join_owner
 from trailgate.model.tables import Column, Definitions, Table

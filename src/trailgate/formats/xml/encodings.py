@@ -26,7 +26,7 @@ import pyarrow.compute as pc
 from trailgate.arrays import Longs, octets
 from trailgate.columnar.gather import gather
 from trailgate.errors import DecodeError, Where
-from trailgate.messages.messages import MessageBatch
+from trailgate.messages.message_batch import MessageBatch
 
 DECLARED: Final = "auto"  # each document's own encoding, rather than one for all
 UTF8: Final = frozenset({"utf-8", "utf8", "utf-8-sig"})

@@ -24,7 +24,7 @@ from trailgate.formats.xml.encodings import DECLARED, HEAD, is_utf8_declaration
 from trailgate.formats.xml.kernels import expat_faults as kernels
 from trailgate.messages.encoding_checks import are_utf8
 from trailgate.messages.error_columns import ErrorColumns
-from trailgate.messages.messages import MessageBatch
+from trailgate.messages.message_batch import MessageBatch
 
 _AS_ASCII: Final = frozenset({DECLARED, "utf-8"})
 _ATTRIBUTES: Final = 256  # attributes of a tag; in messages with more, expat finds the fault

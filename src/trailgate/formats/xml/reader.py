@@ -35,7 +35,7 @@ from trailgate.formats.xml.options import XmlOptions
 from trailgate.formats.xml.records import RuleSources, XmlRecords
 from trailgate.formats.xml.rules import XmlRule
 from trailgate.formats.xml.scanner import ScanResult, XmlScanner
-from trailgate.messages.messages import MessageBatch
+from trailgate.messages.message_batch import MessageBatch
 from trailgate.messages.parser import MessageFormat
 from trailgate.messages.problems import MessageErrors
 from trailgate.messages.records import BadMessagesError

@@ -24,8 +24,8 @@ from trailgate.errors import DecodeError
 from trailgate.formats.xml.matches import MatchRecords, RuleMatches, cell_bounds, code_words
 from trailgate.formats.xml.options import XmlOptions
 from trailgate.formats.xml.rules import GENERATED, XmlRule
+from trailgate.messages.message_batch import MessageBatch
 from trailgate.messages.message_ids import read_message_ids
-from trailgate.messages.messages import MessageBatch
 from trailgate.messages.property_reader import Lookup, ValueSource
 from trailgate.messages.property_rows import SourceKind
 from trailgate.messages.records import MessageRecords, RowErrors, errors_one_by_one

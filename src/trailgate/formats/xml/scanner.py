@@ -63,7 +63,7 @@ from trailgate.formats.xml.kernels.tables import (
 from trailgate.formats.xml.matches import AGAIN, PATHS, MatchRecords, RuleMatches
 from trailgate.formats.xml.name_table import MOST, NameTable
 from trailgate.messages.encoding_checks import is_utf8
-from trailgate.messages.messages import MessageBatch
+from trailgate.messages.message_batch import MessageBatch
 from trailgate.messages.utf8_kernels import find_not_utf8
 
 # XML 1.0, 2.2: of the controls only TAB, LF and CR are characters, and U+FFFE and U+FFFF are not.

@@ -54,7 +54,7 @@ from trailgate.formats.xml.kernels.tables import (
 from trailgate.formats.xml.options import XmlOptions
 from trailgate.formats.xml.rules import ElementPart, PathStep, RulePath, RuleType, XmlRule
 from trailgate.formats.xml.scanner import ScanArrays, XmlScanner, has_forbidden
-from trailgate.messages.messages import Chunks, MessageBatch
+from trailgate.messages.message_batch import Chunks, MessageBatch
 from trailgate.messages.property_reader import Lookup
 
 _CUTS: Final = 1 << 16  # size of the array of cuts: room for some thousand

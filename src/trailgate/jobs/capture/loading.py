@@ -22,7 +22,7 @@ from trailgate.definitions.defgen import read_sourcedefs
 from trailgate.errors import OptionError, StorageError, Where
 from trailgate.expressions.capture_rules import CaptureRules
 from trailgate.jobs.included_files import add_machine_items, include_reader
-from trailgate.messages.messages import MessageBatch
+from trailgate.messages.message_batch import MessageBatch
 from trailgate.messages.properties import parse_properties
 from trailgate.model.tables import Definitions
 from trailgate.options import check_arguments

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from trailgate.arrays import Longs, Mask
-from trailgate.messages.messages import MessageBatch
+from trailgate.messages.message_batch import MessageBatch
 from trailgate.messages.problems import NO_PROBLEMS, Problems
 from trailgate.messages.skipped import NOT_SKIPPED, SkippedMessages
 from trailgate.model.changes import ChangeBatch

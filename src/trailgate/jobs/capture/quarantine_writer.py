@@ -21,7 +21,7 @@ from trailgate.arrays import CHUNK, Longs
 from trailgate.columnar.gather import gather
 from trailgate.columnar.rows import distinct_numbers
 from trailgate.errors import StorageError, mask_logins
-from trailgate.messages.messages import MessageBatch
+from trailgate.messages.message_batch import MessageBatch
 from trailgate.messages.problems import Problems
 from trailgate.model.positions import format_positions
 from trailgate.storage.files.durable import convert_write_errors

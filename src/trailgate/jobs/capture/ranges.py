@@ -36,8 +36,8 @@ from trailgate.jobs.capture.owned_batch import OwnedBatch
 from trailgate.jobs.capture.quarantine_writer import MessagePositions, QuarantineWriter
 from trailgate.jobs.capture.sequence_ids import SequenceIdCheck, SequenceIdSpan
 from trailgate.messages.error_columns import ErrorColumns
+from trailgate.messages.message_batch import MessageBatch
 from trailgate.messages.message_ids import MessageIds
-from trailgate.messages.messages import MessageBatch
 from trailgate.messages.problems import Problem, Problems
 from trailgate.messages.skipped import (
     SkippedMessages,

@@ -23,7 +23,7 @@ from trailgate.jobs.proposals.publications import (
     propose_xml_publications,
 )
 from trailgate.jobs.proposals.xml import propose_xml
-from trailgate.messages.messages import MessageBatch, messages_from
+from trailgate.messages.message_batch import MessageBatch, messages_from
 from trailgate.storage.files.addresses import Addresses
 from trailgate.storage.reading.message_files import find_messages, read_messages
 from trailgate.storage.reading.message_lines import join_messages

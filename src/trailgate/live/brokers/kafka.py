@@ -44,7 +44,7 @@ from trailgate.live.brokers.headers import (
 )
 from trailgate.live.brokers.kafka_topic import TopicWatch, several_partitions_error
 from trailgate.live.brokers.receiver import WINDOW, MessageWindow
-from trailgate.messages.messages import TOMBSTONE, HeaderColumns, HeaderPart
+from trailgate.messages.message_batch import TOMBSTONE, HeaderColumns, HeaderPart
 
 KEY: Final = "kafka.key"
 OFFSET_WIDTH: Final = 20  # digits of an offset in an id, so that all ids have the same width

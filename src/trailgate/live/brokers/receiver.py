@@ -26,7 +26,7 @@ import pyarrow as pa
 from trailgate.errors import BrokerError, BrokerRefusedError, Where
 from trailgate.jobs.retries import PATIENCE, Backoff
 from trailgate.live.brokers.address import PROTOCOLS, BrokerAddress, check_tls_files, tls_hint
-from trailgate.messages.messages import HeaderColumns
+from trailgate.messages.message_batch import HeaderColumns
 
 CONNECT_SECONDS: Final = 10.0
 WINDOW: Final = 4096  # the most messages that are acknowledged at once

@@ -30,8 +30,8 @@ from trailgate.live.brokers.address import BrokerAddress, ProtocolFamily
 from trailgate.live.brokers.kafka import KafkaReceiver
 from trailgate.live.brokers.receiver import MessageWindow, Receiver
 from trailgate.live.files.journal_writer import Journal, JournalOptions, StoredMessages
+from trailgate.messages.message_batch import HeaderColumns, MessageBatch, batch_of_received
 from trailgate.messages.message_ids import MessageIdRule, MessageIds
-from trailgate.messages.messages import HeaderColumns, MessageBatch, batch_of_received
 from trailgate.messages.problems import Problem
 
 TIMESTAMP: Final = "JMSTimestamp"

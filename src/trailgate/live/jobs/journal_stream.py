@@ -21,7 +21,7 @@ from trailgate.live.files.journal_reader import JournalIndex, JournalRange
 from trailgate.live.files.journal_writer import StoredMessages
 from trailgate.live.jobs.feed import FeedPart
 from trailgate.live.jobs.units import UnitSorter, count_feed_skips
-from trailgate.messages.messages import MessageBatch, batch_of_received
+from trailgate.messages.message_batch import MessageBatch, batch_of_received
 from trailgate.messages.problems import Problem
 from trailgate.messages.skipped import SkippedTotals, add_skipped, skipped_notes
 from trailgate.messages.units import TransactionState

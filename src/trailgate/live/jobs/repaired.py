@@ -26,7 +26,7 @@ from trailgate.errors import DecodeError, StorageError, TrailgateError, Where
 from trailgate.jobs.capture.ranges import encode_or_reject
 from trailgate.live.jobs.run import interruption_error
 from trailgate.live.jobs.source import read_source_position
-from trailgate.messages.messages import RECEIVED, MessageBatch, batch_of_received
+from trailgate.messages.message_batch import RECEIVED, MessageBatch, batch_of_received
 from trailgate.messages.skipped import skipped_notes
 from trailgate.model.changes import ChangeBatch
 from trailgate.model.operation_counts import Counts, add_counts, count_operations

@@ -17,8 +17,8 @@ import pyarrow as pa
 from trailgate.errors import TrailgateError
 from trailgate.live.brokers.receiver import Receiver
 from trailgate.live.files.journal_writer import Journal, JournalOptions
+from trailgate.messages.message_batch import MessageBatch, batch_of_received
 from trailgate.messages.message_ids import MessageIdRule, MessageIds
-from trailgate.messages.messages import MessageBatch, batch_of_received
 
 # How long to wait for messages before looking whether the stream was stopped.
 POLL_SECONDS: Final = 0.5

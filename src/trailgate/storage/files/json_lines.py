@@ -73,7 +73,7 @@ def _body(fields: dict[str, Any], line: bytes) -> bytes:
         raise DecodeError(f"the body cannot be read: {error}", where=Where(raw=line)) from None
     if "body" in fields and body is None and encoded is None:
         # Imported late: workers that write trails load this module, but not trailgate.messages.
-        from trailgate.messages.messages import TOMBSTONE  # noqa: PLC0415
+        from trailgate.messages.message_batch import TOMBSTONE  # noqa: PLC0415
 
         hint = "Kafka's tombstones have a null value; parser.type=debezium skips them"
         raise DecodeError(TOMBSTONE, where=Where(raw=line), hint=hint)

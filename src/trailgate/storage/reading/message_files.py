@@ -22,7 +22,7 @@ from trailgate.arrays import CHUNK, Longs, Octets
 from trailgate.columnar.rows import distinct_numbers
 from trailgate.errors import DecodeError, TrailgateError, Where
 from trailgate.messages.error_columns import ErrorColumns
-from trailgate.messages.messages import MessageBatch, MessageCutter
+from trailgate.messages.message_batch import MessageBatch, MessageCutter
 from trailgate.storage.files.addresses import Addresses
 from trailgate.storage.files.even_parts import even_cuts
 from trailgate.storage.files.file_search import ListedFile, describe_empty_files, find_files

@@ -14,7 +14,7 @@ import pyarrow as pa
 from trailgate.arrays import Longs
 from trailgate.columnar.delimited import find_token_offsets
 from trailgate.errors import TrailgateError
-from trailgate.messages.messages import NO_HEADERS, MessageBatch
+from trailgate.messages.message_batch import NO_HEADERS, MessageBatch
 from trailgate.messages.problems import NO_PROBLEMS, Problem, Problems
 from trailgate.storage.files.json_lines import parse_message_line
 

@@ -16,7 +16,7 @@ from publication_files import (
 from trailgate.formats.publications.xml_schemas import parse_schema_table
 from trailgate.formats.xml.documents import parse_document
 from trailgate.formats.xml.faults import XmlLimits
-from trailgate.messages.messages import messages_from
+from trailgate.messages.message_batch import messages_from
 
 pytestmark = pytest.mark.assumed
 LARGE = ' hasLOBCols="1"'

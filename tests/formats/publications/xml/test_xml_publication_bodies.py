@@ -7,8 +7,8 @@ import struct
 import pytest
 
 from publication_files import captured, column, message, row, xml_publications
-from trailgate.messages.messages import MessageBatch
-from trailgate.messages.messages import messages_from as messages_of
+from trailgate.messages.message_batch import MessageBatch
+from trailgate.messages.message_batch import messages_from as messages_of
 
 DOCUMENT = message(
     '<rowOp cmitLSN="AA" cmitTime="2026-01-31T10:11:12">'

@@ -17,7 +17,7 @@ from message_cases import batch_of
 from publication_files import captured, column, message, row, transaction, xml_publications
 from trailgate.capture.capture import Capture
 from trailgate.columnar.compiling import INTERPRETED
-from trailgate.messages.messages import messages_from
+from trailgate.messages.message_batch import messages_from
 
 CASES = [
     case

@@ -18,7 +18,7 @@ from publication_files import EVERYTHING, captured, xml_publications
 from trailgate.capture.formats import publish_options, writer_for
 from trailgate.definitions.defgen_layout import complete_table
 from trailgate.errors import EncodeError, OptionError
-from trailgate.messages.messages import messages_from
+from trailgate.messages.message_batch import messages_from
 from trailgate.model.changes import OPERATIONS_SCHEMA, ChangeBatch
 from trailgate.model.operations_table import from_operations, to_operations
 from trailgate.model.tables import Column, Definitions, Table

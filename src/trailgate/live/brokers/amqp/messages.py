@@ -39,7 +39,7 @@ from trailgate.live.brokers.headers import (
     repeat_header,
     spread_values,
 )
-from trailgate.messages.messages import RECEIVED
+from trailgate.messages.message_batch import RECEIVED
 
 # AMQP 1.0, part 1, section 1.6: the name of each type, and the codes of its constructors.
 TYPES: Final[Mapping[int, tuple[str, tuple[int, ...]]]] = MappingProxyType(

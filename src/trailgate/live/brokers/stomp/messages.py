@@ -28,7 +28,7 @@ from trailgate.live.brokers.headers import (
 from trailgate.live.brokers.stomp import kernels
 from trailgate.live.brokers.stomp.connection import StompDialect
 from trailgate.live.brokers.stomp.frames import StompFrames, unescape
-from trailgate.messages.messages import RECEIVED
+from trailgate.messages.message_batch import RECEIVED
 
 NATIVE_ID: Final = "NATIVE_MESSAGE_ID"  # Artemis: the JMS id of a message that came by AMQP
 NATIVE_AMQP: Final = "JMS_AMQP_NATIVE"  # Classic: the body is the message as AMQP encodes it
