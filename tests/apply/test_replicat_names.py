@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from trailgate.apply.replicat.replicat_files import MAP_OBEYED, OBEYED, parse_replicat
-from trailgate.apply.replicat.replicat_parameters import MAP_NOTED, MAP_REFUSED, NOTED, REFUSED
+from trailgate.apply.replicat.unsupported_of_replicat import MAP_NOTED, MAP_REFUSED, NOTED, REFUSED
 from trailgate.errors import OptionError
-from trailgate.expressions import extract_files, extract_parameters
+from trailgate.expressions import extract_files, unsupported_of_extract
 from trailgate.expressions.extract_files import parse_extract
 from trailgate.expressions.functions import FUNCTIONS, REFUSED_FUNCTIONS
 from trailgate.expressions.parser import parse_value
@@ -68,14 +68,14 @@ def test_a_parameter_of_another_file_is_named_so(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES["extract"])
 def test_a_parameter_of_extract_has_a_row_and_a_place_in_replicat(name: str) -> None:
-    kinds = (extract_files.OBEYED, extract_parameters.NOTED, extract_parameters.REFUSED)
+    kinds = (extract_files.OBEYED, unsupported_of_extract.NOTED, unsupported_of_extract.REFUSED)
     assert sum(name in one for one in kinds) == 1
     assert "unknown parameter" not in refusal_of(f"{name} x;\n{MAP};")
 
 
 @pytest.mark.parametrize("name", NAMES["log_options"])
 def test_an_option_of_the_log_has_a_row(name: str) -> None:
-    row = extract_parameters.TRANSACTION_LOG[name]
+    row = unsupported_of_extract.TRANSACTION_LOG[name]
     assert bool(row.member) + bool(row.noted) + bool(row.refused) == 1
     found = parse_extract(
         f"{LEAST}TRANLOGOPTIONS {name} x, INTEGRATEDPARAMS (parallelism 2, max 4)",
@@ -123,8 +123,12 @@ def test_tables_have_each_name_once_and_reasons_are_texts() -> None:
 
 def test_what_belongs_to_replicat_is_known_to_extract() -> None:
     own = {*OBEYED, *NOTED, *REFUSED, *MAP_OBEYED, *MAP_NOTED, *MAP_REFUSED}
-    theirs = {*extract_files.OBEYED, *extract_parameters.NOTED, *extract_parameters.REFUSED}
-    theirs |= {*extract_files.CLAUSES, *extract_parameters.REASONS, *extract_parameters.TABLE_NOTED}
+    theirs = {*extract_files.OBEYED, *unsupported_of_extract.NOTED, *unsupported_of_extract.REFUSED}
+    theirs |= {
+        *extract_files.CLAUSES,
+        *unsupported_of_extract.REASONS,
+        *unsupported_of_extract.TABLE_NOTED,
+    }
     assert own - theirs - {*FOREIGN} == {*OF_REPLICAT}
 
 

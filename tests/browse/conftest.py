@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from trailgate.browse import operations
+from trailgate.browse import operation_search
 
 
 @pytest.fixture(autouse=True)
 def _patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(operations, "SECONDS", 60.0)
+    monkeypatch.setattr(operation_search, "SECONDS", 60.0)

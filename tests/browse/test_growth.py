@@ -15,7 +15,7 @@ from sample_trail import Op, write_trail
 from trailgate.browse.filters import OperationFilters
 from trailgate.browse.growth import GrowingIndex
 from trailgate.browse.index import TrailIndex
-from trailgate.browse.operations import OperationSearch
+from trailgate.browse.operation_search import OperationSearch
 
 
 def known(index: TrailIndex) -> dict[str, Any]:

@@ -31,7 +31,8 @@ from trail.building import (
 )
 from trailgate.browse.filters import OperationFilters
 from trailgate.browse.index import TableTotals, TrailIndex
-from trailgate.browse.operations import OperationSearch, ShownOperation
+from trailgate.browse.operation_search import OperationSearch
+from trailgate.browse.shown_operations import ShownOperation
 from trailgate.browse.spans import UnreadOperations
 from trailgate.definitions.defgen import write_sourcedefs
 from trailgate.errors import TrailgateError

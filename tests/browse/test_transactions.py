@@ -14,7 +14,7 @@ from sample_trail import NOTES, Op, Transaction, write_trail
 from trailgate.browse import transaction_extent
 from trailgate.browse.filters import OperationFilters
 from trailgate.browse.index import TrailIndex
-from trailgate.browse.operations import BEGINS, OperationSearch
+from trailgate.browse.operation_search import BEGINS, OperationSearch
 from trailgate.browse.pages import place_text
 from trailgate.browse.transaction_extent import measure_transaction
 
@@ -108,7 +108,7 @@ def test_a_page_in_the_middle_is_of_the_same_transaction(tmp_path: Path) -> None
             .place
         )
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("trailgate.browse.operations.SECONDS", 0.0)
+            patch.setattr("trailgate.browse.operation_search.SECONDS", 0.0)
             page = plain(asking(index)(f"transaction?at={place_text(middle)}"))
 
     assert "Transaction tx0" in page

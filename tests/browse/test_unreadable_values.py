@@ -14,7 +14,8 @@ from browse.test_operation_pages import asking, plain
 from sample_trail import NOTES, Op, write_trail
 from trailgate.browse.filters import OperationFilters
 from trailgate.browse.index import TrailIndex
-from trailgate.browse.operations import MISSING, OperationSearch, ShownCell, ShownOperation
+from trailgate.browse.operation_search import OperationSearch
+from trailgate.browse.shown_operations import MISSING, ShownCell, ShownOperation
 from trailgate.errors import DecodeError
 from trailgate.storage.reading.trails import read_trail
 

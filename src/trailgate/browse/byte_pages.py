@@ -17,8 +17,9 @@ import numpy as np
 
 from trailgate.browse.filters import OperationFilters
 from trailgate.browse.index import TrailIndex
-from trailgate.browse.operations import OperationSearch, ShownOperation
+from trailgate.browse.operation_search import OperationSearch
 from trailgate.browse.pages import Query, link_to, parse_place, place_text
+from trailgate.browse.shown_operations import ShownOperation
 from trailgate.browse.spans import operation_begins, records_of
 from trailgate.errors import OptionError, mask_logins
 from trailgate.storage.files.trail_files import TrailFile, TrailPosition

@@ -22,7 +22,7 @@ import pyarrow as pa
 from trailgate.browse.filters import OperationFilters, filters_of
 from trailgate.browse.index import TrailIndex
 from trailgate.browse.operation_pages import LABELS
-from trailgate.browse.operations import OperationSearch
+from trailgate.browse.operation_search import OperationSearch
 from trailgate.browse.pages import Query, link_to, place_text
 from trailgate.browse.spans import UnreadOperations, read_span
 from trailgate.browse.statements import FILE_SECONDS

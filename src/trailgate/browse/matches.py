@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from trailgate.browse.filters import OperationFilters
 from trailgate.browse.histogram import TimeHistogram
 from trailgate.browse.index import KIND_OF_LETTER, NO_KIND, TrailIndex
-from trailgate.browse.operations import OperationSearch
+from trailgate.browse.operation_search import OperationSearch
 from trailgate.browse.spans import UnreadOperations, read_span
 from trailgate.model.changes import ChangeBatch, ChangeBlock
 from trailgate.storage.files.trail_files import TrailPosition

@@ -24,8 +24,9 @@ from trailgate.browse.filters import (
 )
 from trailgate.browse.index import KINDS, TrailIndex
 from trailgate.browse.matches import AT_ONCE, TOP, LatestResults, MatchSummary
-from trailgate.browse.operations import BEGINS, OperationSearch, SearchResult, ShownOperation
+from trailgate.browse.operation_search import BEGINS, OperationSearch, SearchResult
 from trailgate.browse.pages import KIND_NAMES, Query, link_to, parse_place, place_text
+from trailgate.browse.shown_operations import ShownOperation
 from trailgate.browse.spans import UnreadOperations
 from trailgate.browse.transaction_extent import TransactionExtent, measure_transaction
 from trailgate.errors import OptionError

@@ -19,7 +19,7 @@ from markupsafe import Markup, escape
 
 import trailgate
 from trailgate.browse.index import KINDS
-from trailgate.browse.operations import COLUMNS, LONGEST
+from trailgate.browse.shown_operations import COLUMNS, LONGEST
 from trailgate.browse.transactions import SECOND
 from trailgate.model.positions import parse_position
 from trailgate.model.tables import Column

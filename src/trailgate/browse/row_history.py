@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 from trailgate.browse.filters import OperationFilters, RowKey, RowKeys, key_columns, key_texts
 from trailgate.browse.index import TrailIndex
 from trailgate.browse.matches import LatestResults
-from trailgate.browse.operations import OperationSearch
+from trailgate.browse.operation_search import OperationSearch
 from trailgate.browse.pages import Query, link_to, parse_place, place_text
 from trailgate.browse.spans import UnreadOperations, read_span
 from trailgate.columnar.rows import condition_to_mask

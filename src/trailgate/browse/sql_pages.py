@@ -13,8 +13,9 @@ from markupsafe import escape
 
 from trailgate.browse.exports import WRITERS, RowsFile, write_rows
 from trailgate.browse.index import TrailIndex
-from trailgate.browse.operations import CHARACTERS, LONGEST
+from trailgate.browse.operation_search import CHARACTERS
 from trailgate.browse.pages import Query, link_to
+from trailgate.browse.shown_operations import LONGEST
 from trailgate.browse.statements import FILE_SECONDS, PAGE_SECONDS, StatementRunner
 from trailgate.errors import OptionError, TrailgateError, did_you_mean
 from trailgate.model.changes import OPERATIONS_SCHEMA

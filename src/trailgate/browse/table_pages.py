@@ -8,7 +8,7 @@ from typing import Any, Final
 from trailgate.browse.charts import time_chart
 from trailgate.browse.filters import OperationFilters, exact_table_filter
 from trailgate.browse.index import KINDS, TrailIndex
-from trailgate.browse.operations import OperationSearch
+from trailgate.browse.operation_search import OperationSearch
 from trailgate.browse.pages import KIND_NAMES, Query, link_to, place_text
 from trailgate.errors import OptionError, TrailgateError
 from trailgate.model.table_names import TablePatterns

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from trailgate.arrays import Longs, Octets
 from trailgate.browse.filters import OperationFilters
 from trailgate.browse.index import TrailIndex
-from trailgate.browse.operations import BEGINS, ENDS, OperationSearch
+from trailgate.browse.operation_search import BEGINS, ENDS, OperationSearch
 from trailgate.browse.spans import UnreadOperations, read_span
 from trailgate.model.changes import ChangeBatch
 from trailgate.model.positions import long_position, parse_position

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from trailgate.browse.filters import OperationFilters
 from trailgate.browse.index import TrailIndex
-from trailgate.browse.operations import OperationSearch
+from trailgate.browse.operation_search import OperationSearch
 from trailgate.browse.pages import Query, parse_place
 from trailgate.browse.spans import UnreadOperations, read_span
 from trailgate.browse.transaction_extent import measure_transaction

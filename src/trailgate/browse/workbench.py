@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qsl
 
 from trailgate.browse.message_views import MessageView, find_record_errors, format_message, view_of
-from trailgate.browse.operations import MISSING, ShownCell, ShownValue, show_cell, show_value
+from trailgate.browse.shown_operations import MISSING, ShownCell, ShownValue, show_cell, show_value
 from trailgate.capture.capture import Capture
 from trailgate.capture.formats import find_parser_type, parser_type_of
 from trailgate.cobol.copybook.layouts import CobolDialect, CopybookLayout

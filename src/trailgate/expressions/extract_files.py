@@ -1,7 +1,7 @@
 """Read Extract parameter files: apply supported parameters, report those without effect, and raise errors for the others.
 
 A file is split into statements (``definitions.parameter_files``), and each statement is looked up
-by its keyword in ``_HANDLERS``. Tables here and in ``extract_parameters`` have a row for each
+by its keyword in ``_HANDLERS``. Tables here and in ``unsupported_of_extract`` have a row for each
 parameter, each option of TABLE, and each option of EXTTRAIL, EXTFILE, RMTTRAIL and RMTFILE: what it
 sets, or why it is not supported. An unsupported parameter that would change the captured data is an
 error. If unsupported parameters are to be ignored, it is listed instead.
@@ -34,14 +34,14 @@ from trailgate.expressions.capture_rules import (
     TableRule,
     UserToken,
 )
-from trailgate.expressions.extract_parameters import (
+from trailgate.expressions.parser import parse_condition, parse_value
+from trailgate.expressions.unsupported_of_extract import (
     NOTED,
     REASONS,
     REFUSED,
     TABLE_NOTED,
     TRANSACTION_LOG,
 )
-from trailgate.expressions.parser import parse_condition, parse_value
 from trailgate.expressions.unsupported_parameters import (
     OF_REPLICAT,
     UNKNOWN_OPTION,

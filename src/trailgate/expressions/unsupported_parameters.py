@@ -3,8 +3,8 @@
 A parameter without effect here is reported. One that would change the data is an error, unless
 ``--ignore-unsupported`` is set; then it is reported too. With the lists of parameters of
 GoldenGate's other files and processes, an error can distinguish a parameter in the wrong file from
-a misspelt one. Extract's own unsupported parameters are in ``extract_parameters``, Replicat's in
-``apply.replicat.replicat_parameters``.
+a misspelt one. Extract's own unsupported parameters are in ``unsupported_of_extract``, Replicat's in
+``apply.replicat.unsupported_of_replicat``.
 """
 
 from __future__ import annotations

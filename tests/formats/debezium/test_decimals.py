@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trailgate.errors import DecodeError
+from trailgate.formats.debezium.column_types import TYPES
 from trailgate.formats.debezium.decimals import decimal_strings
 from trailgate.formats.debezium.schemas import ConnectFieldType
-from trailgate.formats.debezium.values import TYPES
 from trailgate.model.tables import Column
 
 EXACT = Context(prec=400)

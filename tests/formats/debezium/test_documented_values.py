@@ -14,7 +14,7 @@ import pytest
 from held_captures import json_capture, messages_of
 from message_cases import rows_of
 from trailgate.definitions.defgen import write_sourcedefs
-from trailgate.formats.debezium.values import TYPES
+from trailgate.formats.debezium.column_types import TYPES
 from trailgate.model.tables import Column, Definitions, Table
 
 TEXT = Table("S.T", (Column("ID", 64, 10, key=True), Column("V", 64, 200)))

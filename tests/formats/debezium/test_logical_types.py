@@ -24,7 +24,7 @@ from one_column import (
     values_of,
 )
 from trailgate.errors import DecodeError
-from trailgate.formats.debezium.values import TYPES
+from trailgate.formats.debezium.column_types import TYPES
 from trailgate.model.tables import Column
 
 TIME, DATA, CONNECT = "io.debezium.time.", "io.debezium.data.", "org.apache.kafka.connect.data."

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from trailgate.expressions.environment_items import ITEMS
 from trailgate.expressions.extract_files import CLAUSES, OBEYED
-from trailgate.expressions.extract_parameters import NOTED, REASONS, REFUSED, TRANSACTION_LOG
 from trailgate.expressions.functions import FUNCTIONS
+from trailgate.expressions.unsupported_of_extract import NOTED, REASONS, REFUSED, TRANSACTION_LOG
 
 PAGE = (Path(__file__).parents[3] / "docs/extract.md").read_text()
 ROWS = re.findall(r"^\| ([A-Z][^|]*) \| (obeyed|noted|refused) \|", PAGE, re.MULTILINE)

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from trailgate.errors import OptionError
 from trailgate.expressions.capture_rules import CaptureRules, TableRule
 from trailgate.expressions.extract_files import OBEYED, parse_extract
-from trailgate.expressions.extract_parameters import NOTED, REFUSED
 from trailgate.expressions.syntax import TextLiteral
+from trailgate.expressions.unsupported_of_extract import NOTED, REFUSED
 from trailgate.expressions.values import GetenvValues
 
 LEAST = "EXTRACT jmsvam\nVAM lib.so, PARAMS a.properties\n"

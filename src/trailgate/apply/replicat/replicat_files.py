@@ -1,7 +1,7 @@
 """Parse Replicat parameter files.
 
 The text is split into statements, and each statement is looked up by its first word: in
-``_HANDLERS`` if the parameter is supported, or else in the tables of ``replicat_parameters``, which
+``_HANDLERS`` if the parameter is supported, or else in the tables of ``unsupported_of_replicat``, which
 give the reason why it is not. Options of MAP are looked up in ``_CLAUSES`` in the same way. An
 unsupported parameter that would change the data is an error; with ``ignore_unsupported`` it is only
 listed.
@@ -25,7 +25,7 @@ from typing import Any, Final
 
 from trailgate.apply.effects.collisions import CollisionPolicy
 from trailgate.apply.effects.operation_errors import DISCARD_TRANSACTION, IGNORE, NUMBERS, STOP
-from trailgate.apply.replicat.replicat_parameters import MAP_NOTED, MAP_REFUSED, NOTED, REFUSED
+from trailgate.apply.replicat.unsupported_of_replicat import MAP_NOTED, MAP_REFUSED, NOTED, REFUSED
 from trailgate.definitions.parameter_files import (
     ParameterStatement,
     StatementClause,

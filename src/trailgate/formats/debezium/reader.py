@@ -24,9 +24,9 @@ from trailgate.arrays import Longs, Mask
 from trailgate.columnar.numbers import parse_integers
 from trailgate.definitions.defgen_layout import complete_table
 from trailgate.errors import DecodeError
+from trailgate.formats.debezium.column_types import converter_for, inferred_column
 from trailgate.formats.debezium.options import ALTERNATIVES, DebeziumOptions
 from trailgate.formats.debezium.schemas import Schema, parse_schema
-from trailgate.formats.debezium.values import converter_for, inferred_column
 from trailgate.formats.json.earlier_documents import documents_before
 from trailgate.formats.json.images import ConvertValues, JsonImages
 from trailgate.formats.json.node_kernels import MANY, NO_NODE, code_strings

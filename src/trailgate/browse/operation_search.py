@@ -7,121 +7,29 @@ not full, and returns the position at which to continue, so that no page keeps t
 
 from __future__ import annotations
 
-import json
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from time import monotonic
 from typing import Final
-from urllib.parse import quote
 
 import numpy as np
 import pyarrow.compute as pc
-from markupsafe import escape
 
 from trailgate.browse.filters import OperationFilters
 from trailgate.browse.index import IndexSpan, TrailIndex
+from trailgate.browse.shown_operations import MARKUP, ShownOperation, show_operations
 from trailgate.browse.spans import UnreadOperations, read_span
 from trailgate.columnar.rows import condition_to_mask
-from trailgate.model.changes import ChangeBatch, ChangeBlock, StateColumn
-from trailgate.model.positions import long_position, parse_position
-from trailgate.model.tables import Column
-from trailgate.model.values import formatter_for
+from trailgate.model.changes import ChangeBatch
+from trailgate.model.positions import long_position
 from trailgate.storage.files.trail_files import TrailPosition
 
 ROWS: Final = 50  # rows on a page
 SECONDS: Final = 0.2  # the time limit of a search
 BEGINS: Final = "BW"  # transaction indicators of first operations
 ENDS: Final = "EW"
-# What keeps a page below 1 MB.
-LONGEST: Final = 300  # the most characters shown of a value
-COLUMNS: Final = 200  # the most columns shown of an operation
-LONGEST_KEY: Final = 1000  # characters of a key in an address
-CHARACTERS: Final = 500_000  # characters of HTML of a page's rows, about
-MARKUP: Final = 250  # characters of HTML around a value or a row, about
-
-
-@dataclass(frozen=True, slots=True)
-class ShownValue:
-    """A column value as a page shows it. ``state`` is "value", "empty", "null", "missing" or "unread".
-
-    The text of an unread value is the problem.
-    """
-
-    state: str
-    text: str = ""
-
-
-MISSING: Final = ShownValue("missing")
-NULL: Final = ShownValue("null")
-
-
-@dataclass(frozen=True, slots=True)
-class ShownCell:
-    """A column of an operation as a page shows it.
-
-    If there is only one value to show, it is ``after``, even for a delete, and ``before`` is None.
-    """
-
-    name: str
-    after: ShownValue
-    before: ShownValue | None = None
-    key: bool = False
-
-    @property
-    def changed(self) -> bool:
-        """Whether an update changed the value of this column, so that a page shows both values."""
-        return self.before is not None and self.after is not MISSING
-
-    @property
-    def logged(self) -> bool:
-        """Whether the operation has a value of the column, before or after."""
-        return self.before is not None or self.after is not MISSING
-
-
-@dataclass(frozen=True, slots=True)
-class ShownOperation:
-    """An operation as a page shows it. ``time`` is microseconds since 1970.
-
-    ``kind`` is the letter of the operation's type and ``name`` the name of its transaction. With
-    ``undone``, a restart of the writer abandoned the transaction.
-    """
-
-    place: TrailPosition
-    table: str
-    kind: str
-    time: int
-    tx_id: str
-    csn: str
-    indicator: str
-    owner: str
-    name: str
-    tokens: tuple[tuple[str, str], ...]
-    cells: tuple[ShownCell, ...]
-    undone: bool = False
-
-    @property
-    def key(self) -> str:
-        """The row's key after the operation as a JSON array of texts, or "" if it is unknown or too long."""
-        cells = [one for one in self.cells if one.key]
-        sides = [
-            one.before if one.after is MISSING and one.before is not None else one.after
-            for one in cells
-        ]
-        if not sides or any(one.state not in ("value", "empty") for one in sides):
-            return ""
-        key = json.dumps([one.text for one in sides], ensure_ascii=False, separators=(",", ":"))
-        return key if len(key) <= LONGEST_KEY else ""
-
-    @property
-    def size(self) -> int:
-        """The approximate number of characters of the operation on a page."""
-        shown = [cell for cell in self.cells if cell.logged][:COLUMNS]
-        texts = [one.text for cell in shown for one in (cell.before, cell.after) if one is not None]
-        key = len(quote(self.key)) * sum(cell.key for cell in shown)
-        names = sum(len(cell.name) for cell in self.cells[:COLUMNS])
-        values = sum(len(escape(text[:LONGEST])) + MARKUP for text in texts)
-        return 4 * MARKUP + len(self.tx_id) + names + key + values
+CHARACTERS: Final = 500_000  # characters of HTML of a page's rows, about: it stays below 1 MB
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,83 +172,5 @@ class OperationSearch:
         for block in batch.where(keep).blocks:
             # Blocks are by table: sorting by ``order`` restores the order of the trail across
             # tables.
-            ordered += zip(block.order.tolist(), _rows(self.index, block), strict=True)
+            ordered += zip(block.order.tolist(), show_operations(self.index, block), strict=True)
         return [row for _, row in sorted(ordered, key=lambda one: one[0])]
-
-
-def _rows(index: TrailIndex, block: ChangeBlock) -> Iterator[ShownOperation]:
-    """Convert the operations of a block to rows of a page, with their values as text."""
-    images = [
-        (
-            column,
-            _sides(formatter_for(column), before, len(block)),
-            _sides(formatter_for(column), after, len(block)),
-        )
-        for column, before, after in zip(
-            block.table.columns, block.before, block.after, strict=True
-        )
-    ]
-    strings = [
-        [None] * len(block) if one is None else one.to_pylist()
-        for one in (
-            block.position,
-            block.tx_id,
-            block.csn,
-            block.tx_owner,
-            block.tx_name,
-            block.tokens,
-        )
-    ]
-    kinds, indicators = bytes(block.op_type).decode(), bytes(block.tx_ind).decode()
-    for row, (position, tx_id, csn, owner, name, tokens) in enumerate(zip(*strings, strict=True)):
-        place = TrailPosition(*parse_position(position))
-        yield ShownOperation(
-            place=place,
-            table=block.table.name,
-            kind=kinds[row],
-            time=int(block.op_ts[row]),
-            tx_id=tx_id or "",
-            csn=csn or "",
-            indicator=indicators[row],
-            owner=owner or "",
-            name=name or "",
-            tokens=tuple((str(key), str(value)) for key, value in tokens or ()),
-            cells=tuple(
-                show_cell(column, before[row], after[row], kinds[row])
-                for column, before, after in images
-            ),
-            undone=any(begin <= place < end for begin, end in index.undone),
-        )
-
-
-def _sides(convert: object, state: StateColumn, rows: int) -> list[ShownValue]:
-    assert callable(convert)
-    if state.values is None:
-        return [MISSING] * rows
-    missing = state.is_missing(rows).tolist()
-    problems = [None] * rows if state.problems is None else state.problems.to_pylist()
-    return [
-        MISSING
-        if is_missing
-        else show_value(text)
-        if problem is None
-        else ShownValue("unread", problem)
-        for is_missing, text, problem in zip(
-            missing, convert(state.values).to_pylist(), problems, strict=True
-        )
-    ]
-
-
-def show_value(text: str | None) -> ShownValue:
-    """Convert a logged value to a ``ShownValue``. None is NULL."""
-    return NULL if text is None else ShownValue("value" if text else "empty", text)
-
-
-def show_cell(column: Column, before: ShownValue, after: ShownValue, kind: str) -> ShownCell:
-    """Build the ``ShownCell`` of a column from its values before and after."""
-    name, key = column.name, column.key
-    if kind == "D":
-        return ShownCell(name, before, key=key)
-    if before is MISSING or before == after:
-        return ShownCell(name, after, key=key)
-    return ShownCell(name, after, before, key)
