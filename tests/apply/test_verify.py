@@ -25,6 +25,7 @@ from trailgate import (
     verify_tables,
 )
 from trailgate.apply.jobs.options import OnCollision, OnError
+from trailgate.apply.targets.target import group_positions
 from trailgate.cli.main import run
 
 FULL = {"a": 1, "b": 2, "c": 3}
@@ -381,6 +382,31 @@ def test_discarded_operations_that_were_applied_later_are_compared(tmp_path: Pat
     assert found.is_equal
     assert found.tables["hr.t"].equal == 6
     assert not found.notices
+
+
+@pytest.mark.parametrize("name", TARGETS)
+@pytest.mark.parametrize("on_error", ["discard", "discard-transaction"])
+def test_every_target_is_compared_after_discards_and_applies_them_when_repaired(
+    name: str, on_error: OnError, tmp_path: Path
+) -> None:
+    (address, rows), prefix = TARGETS[name], tmp_path / "ot"
+    to, discards = address.format(tmp_path), str(tmp_path / "d.jsonl")
+    write_log(prefix, [*LOG, Operation("I", 1, 1, FULL, 8), Operation("I", 7, 7, FULL, 9)])
+    apply_trail(prefix, to, on_error=on_error, discards=discards)
+
+    # The file shows that operations were discarded, so it is enough.
+    found = verify_tables(prefix, to, discards=discards)
+    assert found.is_equal
+    assert found.tables["hr.t"].equal == 6
+    assert verify_tables(prefix, to, discards=discards, on_error=on_error).is_equal
+    line = json.loads(Path(discards).read_text())
+    line["after"]["ID"] = "8"
+    (tmp_path / "repaired.jsonl").write_text(json.dumps(line))
+    assert apply_repaired(prefix, to, tmp_path / "repaired.jsonl", force=True).operations == 1
+    assert set(rows(tmp_path)) == {1, 2, 3, 4, 6, 7, 8}
+    assert {one.group for one in group_positions(to)} == {"trailgate", "trailgate.discards"}
+    with pytest.raises(OptionError, match="this file was already applied"):
+        apply_repaired(prefix, to, tmp_path / "repaired.jsonl", force=True)
 
 
 @pytest.mark.parametrize("name", ["delta", "iceberg"])

@@ -33,6 +33,7 @@ from trailgate.apply.jobs.reports import ApplyReport
 from trailgate.apply.jobs.resolved_options import resolve_apply_options
 from trailgate.apply.jobs.split_operations import SplitOperations, SplitWork
 from trailgate.apply.jobs.tables import TargetTables
+from trailgate.apply.targets.target import DISCARDS
 from trailgate.errors import DecodeError, OptionError, TrailgateError, Where
 from trailgate.model.changes import OPERATIONS_SCHEMA, ChangeBatch
 from trailgate.model.operations_table import from_operations
@@ -78,7 +79,7 @@ def apply_repaired(
     content = read_file(file, "file of discards")
     files = find_trail(trail, definitions or mapped.definitions)
     batch = _batch(content, str(file), files)
-    group = replace(mapped.options, group=f"{mapped.options.group}.discards")
+    group = replace(mapped.options, group=f"{mapped.options.group}{DISCARDS}")
     if (
         group.on_error not in (STOP, IGNORE)
         and Path(get_discard_path(group)).absolute() == Path(str(file)).absolute()

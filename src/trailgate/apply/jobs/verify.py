@@ -35,7 +35,7 @@ from trailgate.apply.effects.known_keys import (
     known_flag_name,
 )
 from trailgate.apply.effects.modes import MODES, VERSIONED, ComputeChanges
-from trailgate.apply.effects.operation_errors import DUPLICATE, MISSING
+from trailgate.apply.effects.operation_errors import DUPLICATE, MISSING, STOP
 from trailgate.apply.effects.operations import TargetOperations
 from trailgate.apply.effects.row_keys import Key, build_key_table, collect_keys
 from trailgate.apply.effects.stored_types import spell_stored_values
@@ -46,6 +46,7 @@ from trailgate.apply.jobs.discards import DiscardFile, get_discard_path, hash_di
 from trailgate.apply.jobs.options import OPTIONS, ApplyKeywords, ApplyOptions
 from trailgate.apply.jobs.resolved_options import ResolvedApplyOptions, resolve_apply_options
 from trailgate.apply.targets.target import (
+    DISCARDS,
     AppliedPosition,
     ApplyTarget,
     CheckingTarget,
@@ -342,6 +343,10 @@ def verify_tables(
     """
     mapped = resolve_apply_options(ApplyOptions(**OPTIONS.read(options)))
     given = replace(mapped.options, dry_run=False, no_create=False)
+    if given.discards is not None and given.on_error == STOP:
+        # The file shows that the apply has discarded operations.
+        given = replace(given, on_error="discard")
+        mapped = replace(mapped, options=given)
     loaded, others = _is_loaded(given), mapped.modes - {"current"}
     _check_modes(mapped, loaded=loaded)
     begin = find_trail(trail, definitions or mapped.definitions).begin.number
@@ -456,7 +461,7 @@ def _discards(to: str, options: ApplyOptions) -> DiscardFile | None:
             return None
     except OSError:  # the name is longer than a file's can be
         return None
-    with closing(open_target(to, f"{options.group}.discards")) as repaired:
+    with closing(open_target(to, f"{options.group}{DISCARDS}")) as repaired:
         done = repaired.position(None)
     # A repair stores the hash of the file that it applied, in place of a CSN. If lines were added
     # since, the hash differs.

@@ -24,9 +24,9 @@ from trailgate.apply.targets import sql
 from trailgate.apply.targets.checkpoints import (
     ICEBERG_POSITION,
     LAKE_STATE,
-    check_iceberg_group,
     decode_lake_checkpoint,
     encode_lake_checkpoint,
+    iceberg_group_name,
 )
 from trailgate.apply.targets.faults import build_concurrent_run_error, build_conflict_error
 from trailgate.apply.targets.target import AppliedPosition, TablePosition
@@ -51,9 +51,9 @@ class SessionIcebergTarget:
     commits_alone = True
 
     def __init__(self, address: str, group: str, spark: SparkSession) -> None:
-        check_iceberg_group(group)
-        self._spark, self._root, self._group = spark, tuple(address.split(".")), group
-        self._property = ICEBERG_POSITION.format(group)
+        self._group = iceberg_group_name(group)
+        self._spark, self._root = spark, tuple(address.split("."))
+        self._property = ICEBERG_POSITION.format(self._group)
         with _refusing(address):
             # Raises now if the session has no such catalog.
             spark.sql(f"SHOW NAMESPACES IN {quote_name(self._root[0])}").collect()

@@ -28,7 +28,7 @@ import pyarrow as pa
 
 from trailgate.apply.effects.tables import TargetTable
 from trailgate.apply.targets.sql import CHECKPOINT, POSITION_COLUMNS
-from trailgate.apply.targets.target import AppliedPosition, GroupPosition, TablePosition
+from trailgate.apply.targets.target import DISCARDS, AppliedPosition, GroupPosition, TablePosition
 from trailgate.errors import DefinitionError, OptionError, Where
 
 # A checkpoint table of an earlier version has fewer columns, so they are not named.
@@ -36,6 +36,7 @@ STATUS: Final = f"SELECT * FROM {CHECKPOINT} ORDER BY grp, target"
 LAKE_STATE: Final = "_trailgate"  # the folder or namespace of the checkpoint tables of a lake
 # Of a snapshot of an Iceberg table, and of the table; {} is the group.
 ICEBERG_POSITION: Final = "trailgate.{}.position"
+STORED_DISCARDS: Final = "__discards"  # the same in an Iceberg catalog, where a dot divides names
 DROPPED_HINT: Final = "Restore the column with its values, or add it yourself if they may be NULL; or exclude it with COLMAP in a parameter file"
 
 
@@ -94,11 +95,24 @@ def decode_lake_checkpoint(row: Mapping[str, Any]) -> AppliedPosition:
     return AppliedPosition(*known, row.get("digest"), row.get("reached"))
 
 
-def check_iceberg_group(group: str) -> None:
-    """Raise OptionError if a group's name cannot be part of the names of its checkpoints in Iceberg: a property and a table."""
-    if not re.fullmatch(r"[\w-]+", group):
+def iceberg_group_name(group: str) -> str:
+    """Return a group's name as part of the names of its checkpoints in Iceberg: a property and a table.
+
+    A dot would divide the table's name, so the group ``GROUP.discards``, which applies repaired
+    operations, is named ``GROUP__discards``. Raises OptionError if a group cannot be named.
+    """
+    name = group.removesuffix(DISCARDS)
+    if not re.fullmatch(r"[\w-]+", name) or name.endswith(STORED_DISCARDS):
         problem = f"{group!r} cannot be the name of a group in an Iceberg catalog"
-        raise OptionError(problem, hint="Use only letters, digits, _ and -")
+        hint = f"Use only letters, digits, _ and -, and another end than {STORED_DISCARDS}"
+        raise OptionError(problem, hint=hint)
+    return group if name == group else f"{name}{STORED_DISCARDS}"
+
+
+def group_of_iceberg_name(name: str) -> str:
+    """Return the group whose name in Iceberg is ``name``; the inverse of ``iceberg_group_name``."""
+    group = name.removesuffix(STORED_DISCARDS)
+    return name if group == name else f"{group}{DISCARDS}"
 
 
 def encode_known_columns(table: TargetTable | None) -> str | None:

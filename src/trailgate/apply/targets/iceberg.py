@@ -34,9 +34,10 @@ from trailgate.apply.effects.tables import TargetTable
 from trailgate.apply.targets.checkpoints import (
     ICEBERG_POSITION,
     LAKE_STATE,
-    check_iceberg_group,
     decode_lake_checkpoint,
     encode_lake_checkpoint,
+    group_of_iceberg_name,
+    iceberg_group_name,
 )
 from trailgate.apply.targets.faults import build_concurrent_run_error
 from trailgate.apply.targets.iceberg_catalogs import (
@@ -85,9 +86,8 @@ class IcebergTarget:
     commits_alone = True
 
     def __init__(self, address: str, group: str) -> None:
-        check_iceberg_group(group)
-        self._place, self._group = find_iceberg_place(address), group
-        self._property = ICEBERG_POSITION.format(group)
+        self._place, self._group = find_iceberg_place(address), iceberg_group_name(group)
+        self._property = ICEBERG_POSITION.format(self._group)
         self._catalog: Catalog | None = None
         self._tables: dict[tuple[str, ...], Table] = {}
         self._positions: dict[tuple[str, ...], str | None] = {}  # the last known ones
@@ -373,7 +373,7 @@ def group_positions(address: str) -> list[GroupPosition]:
     if not place.exists:
         raise StorageError("there is no such catalog", where=Where(source=str(place)))
     with convert_iceberg_errors(str(place)):
-        groups = [name[-1] for name in _list_checkpoints(place)]
+        groups = [group_of_iceberg_name(name[-1]) for name in _list_checkpoints(place)]
     targets = [(group, IcebergTarget(address, group)) for group in groups]
     return [GroupPosition(group, one.position(None), one.positions()) for group, one in targets]
 

@@ -236,6 +236,7 @@ class TargetType(NamedTuple):
 
 
 # By the scheme of a target's address, as in delta:lake/.
+DISCARDS: Final = ".discards"  # the end of the name of a group that applies repaired operations
 TARGETS: Final[Mapping[str, TargetType]] = MappingProxyType(
     {
         "delta": TargetType("trailgate.apply.targets.delta", "delta", "delta:lake/"),
