@@ -26,7 +26,7 @@ EXAMPLES := quarter
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-spark test test-servers test-all test-fast test-kernels test-pythons native check fix conformance docs release bench clean
+.PHONY: help demo demo-spark test test-servers test-all test-fast test-kernels test-pythons native check fix conformance modules docs release bench clean
 
 help: ## list the tasks
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | while IFS='|' read -r name what; do \
@@ -85,6 +85,9 @@ fix: $(READY) ## format, and repair what lint can repair
 
 conformance: $(READY) ## write docs/conformance.md from tests/conformance/*.toml
 	$(BIN)/python tests/conformance/statements.py
+
+modules: $(READY) ## write docs/modules.md from the first lines of the modules
+	$(BIN)/python tools/list_modules.py
 
 docs: $(READY) ## build the documentation site into site/
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet

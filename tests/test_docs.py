@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import runpy
 import tomllib
 from pathlib import Path
 
@@ -34,6 +35,12 @@ def test_the_operations_table_is_documented_whole() -> None:
     text = (ROOT / "docs/operations-table.md").read_text()
 
     assert [n for n in (*OPERATIONS_SCHEMA.names, *TYPED_COLUMNS) if f"`{n}`" not in text] == []
+
+
+def test_the_list_of_modules_is_that_of_the_sources() -> None:
+    names = runpy.run_path(str(ROOT / "tools/list_modules.py"))
+
+    assert names["PAGE"].read_text("utf-8") == names["page"](), "run make modules"
 
 
 def test_every_case_marked_as_assumed_is_listed() -> None:

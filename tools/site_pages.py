@@ -19,7 +19,7 @@ PAGES = {
     "SECURITY.md": "security.md",
     "LICENSE": "license.md",
 }
-UNSEARCHED = ("decisions/", *PAGES.values())
+UNSEARCHED = ("decisions/", "modules.md", *PAGES.values())
 # The first prefix that fits a page gives its weight; the theme multiplies scores by it.
 WEIGHTS = {
     "howto/": 3,
