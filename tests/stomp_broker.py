@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import BinaryIO
@@ -28,10 +29,10 @@ def message(number: int, body: str, *lines: str, name: str = "m") -> bytes:
 
 
 class StompBroker:
-    """Sends the frames of a queue, and counts the acknowledged messages and the consumers."""
+    """Sends the frames of a queue, ``pause`` seconds after a subscription, and counts the acknowledged messages and the consumers."""
 
-    def __init__(self, frames: Sequence[bytes]) -> None:
-        self._frames = frames
+    def __init__(self, frames: Sequence[bytes], pause: float = 0.0) -> None:
+        self._frames, self._pause = frames, pause
         self.acknowledged = self.consumers = self.connections = 0
         self._listening = socket.create_server(("127.0.0.1", 0))
         port = self._listening.getsockname()[1]
@@ -62,6 +63,7 @@ class StompBroker:
                     opened.sendall(receipt.encode())
                 if headers.get("receipt") == "subscribed":
                     self.consumers += 1
+                    time.sleep(self._pause)
                     opened.sendall(b"".join(self._frames[self.acknowledged :]))
 
 
