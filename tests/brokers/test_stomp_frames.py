@@ -115,9 +115,20 @@ def test_what_is_not_a_frame_is_an_error(data: bytes, problem: str) -> None:
         list(taken(reader))
 
 
-def test_an_escape_that_does_not_exist_is_an_error() -> None:
-    with pytest.raises(BrokerError, match="escape"):
-        unescape("a\\tb")
+@pytest.mark.parametrize(
+    ("text", "undefined"), [("a\\tb", "\\t"), ("a\\cb\\z", "\\z"), ("a\\", "\\")]
+)
+def test_a_text_with_an_escape_that_does_not_exist_stays_as_it_is(
+    text: str, undefined: str
+) -> None:
+    assert unescape(text) == (text, undefined)
+
+
+def test_headers_of_connected_are_not_escaped() -> None:
+    reader = FrameReader()
+    feed(reader, b"CONNECTED\nserver:a\\cb\\z\n\n\0")
+
+    assert next(taken(reader))[1] == {"server": "a\\cb\\z"}
 
 
 @given(HEADERS)

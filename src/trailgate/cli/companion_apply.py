@@ -18,6 +18,8 @@ from trailgate.apply.jobs.metrics import (
 )
 from trailgate.apply.jobs.options import ApplyOptions
 from trailgate.apply.jobs.reports import ApplyReport
+from trailgate.apply.targets.target import check_address, check_mode
+from trailgate.cli.companions import explain_options
 from trailgate.errors import TargetUnavailableError
 from trailgate.jobs.retries import LOG, Retries
 from trailgate.live.commands.output import LiveOutput
@@ -80,10 +82,14 @@ class CompanionApply:
         return format_apply_metrics(self.statistics, self._labels)
 
     def _apply(self) -> None:
+        # There is no trail as long as all messages are bad or belong to an open transaction.
+        if self._run is None and find_begun_trail(self._trail) is None:
+            return
+        with explain_options("apply", self._trail, self._to):
+            self._apply_trail()
+
+    def _apply_trail(self) -> None:
         if self._run is None:
-            # There is no trail as long as all messages are bad or belong to an open transaction.
-            if find_begun_trail(self._trail) is None:
-                return
             # Retries.none(): the capture must not wait for the target. A failure is retried by a
             # later call of ``published``.
             self._run = ApplyRun(self._trail, self._to, ApplyOptions(), retries=Retries.none())
@@ -119,6 +125,13 @@ def apply_beside(trail: str, to: str, output: LiveOutput) -> Iterator[CompanionA
         raise
 
 
+def check_apply(trail: str, to: str) -> None:
+    """Check the address of ``--apply`` without opening the target. Raises OptionError, StorageError or MissingDependencyError."""
+    with explain_options("apply", trail, to):
+        check_address(to)
+        check_mode(to, ApplyOptions().mode)
+
+
 def apply_captured(trail: str, to: str, *, as_json: bool) -> None:
     """Apply the operations that ``trailgate capture --apply`` has just written to a trail, and print the result.
 
@@ -126,4 +139,5 @@ def apply_captured(trail: str, to: str, *, as_json: bool) -> None:
     """
     if find_begun_trail(trail) is None:
         return
-    apply(ApplyArguments(target=to, as_json=as_json), trail)
+    with explain_options("apply", trail, to):
+        apply(ApplyArguments(target=to, as_json=as_json), trail)

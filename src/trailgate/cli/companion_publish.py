@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from threading import Event, Thread
 from typing import Final
 
+from trailgate.cli.companions import explain_options
 from trailgate.errors import TrailgateError
 from trailgate.jobs.retries import PATIENCE, Retries
 from trailgate.live.brokers.address import Direction, parse_address
@@ -15,7 +16,7 @@ from trailgate.live.commands.output import LiveOutput
 from trailgate.publish.commands.follow import PublishWatch
 from trailgate.publish.commands.output import format_publish_metrics, print_guarantee
 from trailgate.publish.commands.publish import PublishArguments, publish
-from trailgate.publish.job import Publication, PublicationSettings
+from trailgate.publish.job import Publication, PublicationSettings, check_publication, name_group
 from trailgate.storage.files.trail_files import find_begun_trail
 
 LOOK: Final = 0.1  # seconds between two looks for a trail that has not begun
@@ -76,7 +77,8 @@ class CompanionPublish:
                     if find_begun_trail(self._trail) is None:
                         return
                     break
-            self._publish()
+            with explain_options("publish", self._trail, self._to):
+                self._publish()
         except BaseException as error:  # noqa: BLE001  raised in the thread of the capture
             self._watch.failed()
             self._error.append(error)
@@ -101,14 +103,22 @@ def publish_beside(
     beside = CompanionPublish(trail, to, form, output)
     try:
         yield beside
-    except BaseException:
+    except BaseException as failure:
         try:
             beside.finish()
         except TrailgateError as error:
-            # The error of the capture is the one to raise.
-            LOG.warning("publishing has stopped too: %s", error)
+            # The error of the capture is the one to raise. It may be that of the publication,
+            # raised by ``published``.
+            if error is not failure:
+                LOG.warning("publishing has stopped too: %s", error)
         raise
     beside.finish()
+
+
+def check_publish(trail: str, to: str, form: str) -> None:
+    """Check the address and the format of ``--publish`` without connecting or writing. Raises OptionError or MissingDependencyError."""
+    with explain_options("publish", trail, to):
+        check_publication(to, PublicationSettings(format=form, group=name_group(trail)))
 
 
 def publish_captured(trail: str, to: str, form: str, *, as_json: bool) -> None:
@@ -116,5 +126,7 @@ def publish_captured(trail: str, to: str, form: str, *, as_json: bool) -> None:
 
     Does nothing if the capture wrote no trail because all messages were bad.
     """
-    if find_begun_trail(trail) is not None:
+    if find_begun_trail(trail) is None:
+        return
+    with explain_options("publish", trail, to):
         publish(trail, PublishArguments(target=to, format=form, as_json=as_json))

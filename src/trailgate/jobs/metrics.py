@@ -16,7 +16,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Final, Generic, NamedTuple, TypeVar
 
-from trailgate.errors import OptionError
+from trailgate.errors import OptionError, mask_logins
+from trailgate.storage.files.addresses import absolute, is_stored
 from trailgate.storage.files.durable import replace_whole_file
 
 S = TypeVar("S")
@@ -116,6 +117,25 @@ class _File(MetricsOutput[S]):
         self._due, self._written = time.monotonic() + FILE_SECONDS, self._last
 
 
+def check_metrics(target: str) -> None:
+    """Raise OptionError if metrics cannot be provided at ``target``: PORT, HOST:PORT or a ``.prom`` file."""
+    if _ENDPOINT.fullmatch(target) is not None:
+        return
+    if is_stored(target):
+        problem = f"metrics cannot go to {mask_logins(target)!r}: it is in a store"
+        raise OptionError(problem, hint=_FORM)
+    if not target.endswith(FILE_ENDING):
+        problem = (
+            f"metrics cannot go to {target!r}: it is not a port, and does not end in {FILE_ENDING}"
+        )
+        raise OptionError(problem, hint=_FORM)
+
+
+def absolute_metrics(target: str, base: str) -> str:
+    """Make the path of a file for metrics absolute, relative to ``base``. A port is returned unchanged."""
+    return target if _ENDPOINT.fullmatch(target) is not None else absolute(target, base)
+
+
 @contextmanager
 def metrics_output(
     target: str, as_text: Callable[[S], str], first: S
@@ -126,17 +146,13 @@ def metrics_output(
     OptionError for any other target or an unavailable port, and WriteError if the file cannot be
     written.
     """
+    check_metrics(target)
     endpoint = _ENDPOINT.fullmatch(target)
     if endpoint is not None:
         output = MetricsOutput(as_text, first)
         with _serve(endpoint["host"] or LOCAL, int(endpoint["port"]), output):
             yield output
         return
-    if not target.endswith(FILE_ENDING):
-        problem = (
-            f"metrics cannot go to {target!r}: it is not a port, and does not end in {FILE_ENDING}"
-        )
-        raise OptionError(problem, hint=_FORM)
     file = _File(Path(target), as_text, first)
     # write at once, so that a wrong path is an error now
     file.write()

@@ -600,6 +600,20 @@ def _find_stop(ends: Longs, row: int, room: int) -> int | None:
     return int(ends[min(at, len(ends) - 1)])
 
 
+def check_publication(to: str, settings: PublicationSettings) -> None:
+    """Check the address and the settings of a publication, without connecting to a broker or writing.
+
+    Raises OptionError if one is wrong, and MissingDependencyError if the library of the broker or
+    the store is not installed.
+    """
+    options = settings.of_format()
+    if is_address(to):
+        address = parse_address(to, direction=Direction.SENT)
+        sender_for(address, settings.group or "", options, settings.format.casefold()).close()
+    else:
+        message_folder(to)
+
+
 def read_status(
     trail: TrailFiles, to: str | os.PathLike[str], group: str | None = None
 ) -> PublishedState | None:

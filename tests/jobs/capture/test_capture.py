@@ -275,7 +275,10 @@ def test_a_trail_of_another_program_is_left_alone(place: Place) -> None:
 def test_the_digits_of_a_trail_stay(place: Place) -> None:
     place.write(row(1))
     place.run("ot")
-    with pytest.raises(OptionError, match="9 digits"):
+    with pytest.raises(
+        OptionError,
+        match=r"9 digits, not 6\. Use --seq-digits 9 \(seq_digits, on Spark seqDigits\)",
+    ):
         place.run("ot", CaptureOptions(seq_digits=6))
 
 

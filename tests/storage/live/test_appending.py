@@ -412,7 +412,10 @@ def test_options_that_do_not_go_together_are_refused(prefix: Path) -> None:
     with pytest.raises(OptionError, match="6 or 9"):
         AppendOptions(seq_digits=7)
     write(prefix, SOURCE, AppendOptions())
-    with pytest.raises(OptionError, match="end in 9 digits"):
+    with pytest.raises(
+        OptionError,
+        match=r"9 digits, not 6\. Use --seq-digits 9 \(seq_digits, on Spark seqDigits\)",
+    ):
         TrailAppender(prefix, None, AppendOptions(seq_digits=6))
     with pytest.raises(OptionError, match="level 0 cannot be mixed"):
         TrailAppender(prefix, None, AppendOptions(trail_format=TrailFormat(0)))

@@ -22,7 +22,7 @@ from pyspark.sql.types import StructType
 
 from trailgate.apply.jobs.frames import FrameApplier
 from trailgate.apply.jobs.options import OPTIONS, ApplyOptions
-from trailgate.apply.targets.target import has_path
+from trailgate.apply.targets.target import absolute_address
 from trailgate.errors import OptionError, mask_logins
 from trailgate.model.changes import ChangeBatch
 from trailgate.options import FLAG, PATH, TEXT, Option, Options
@@ -174,15 +174,7 @@ def plan_writer_apply(
         given_file = None if definitions is None else absolute(definitions, base)
         tables = find_trail(source, given_file)
     files = tables if tables.files else None
-    work = FrameApplier(_absolute(to, base), options, source, not streams or skip, files)
+    work = FrameApplier(absolute_address(to, base), options, source, not streams or skip, files)
     for notice in work.check(tables):
         LOG.warning("%s", mask_logins(f"{source}: {notice}"))
     return work, tables
-
-
-def _absolute(address: str, base: str) -> str:
-    """Make the path in a target's address absolute, so that it means the same in every process."""
-    if not has_path(address):
-        return address
-    scheme, _, path = address.partition(":")
-    return f"{scheme}:{absolute(path, base)}"

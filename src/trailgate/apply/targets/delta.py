@@ -78,9 +78,7 @@ class DeltaTarget:
     commits_alone = True
 
     def __init__(self, root: str, group: str) -> None:
-        self._root, self._group = find_delta_place(root), group
-        shown = self._root.address
-        _check_path(shown if "://" in shown else str(Path(shown).absolute()), "Name another folder")
+        self._root, self._group = check_place(root), group
         _check_folder_name(group)
         self._app = APP.format(group)
         self._tables: dict[str, DeltaTable] = {}
@@ -388,6 +386,14 @@ class DeltaTarget:
             except (DeltaError, OSError) as error:
                 raise convert_open_error(error, path) from None
         return self._tables[path]
+
+
+def check_place(root: str) -> DeltaPlace:
+    """Return the place of a folder of Delta tables. Raises OptionError if tables cannot be written there."""
+    place = find_delta_place(root)
+    shown = place.address
+    _check_path(shown if "://" in shown else str(Path(shown).absolute()), "Name another folder")
+    return place
 
 
 def open_tables(address: str, group: str) -> DeltaTarget:

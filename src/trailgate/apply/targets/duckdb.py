@@ -39,6 +39,7 @@ from trailgate.apply.targets.target import (
 )
 from trailgate.errors import (
     ApplyError,
+    OptionError,
     StorageError,
     TargetConflictError,
     TargetLockedError,
@@ -99,6 +100,7 @@ class DuckDBTarget:
     commits_alone = False
 
     def __init__(self, path: str, group: str) -> None:
+        check_place(path)
         self._path, self._group = path, group
         self._attached: duckdb.DuckDBPyConnection | None = None
         self._open = self._known = False
@@ -406,6 +408,13 @@ class DuckDBTarget:
         except duckdb.Error as error:
             raise _refusal(error, self._path, table) from None
         return rows
+
+
+def check_place(path: str) -> None:
+    """Raise OptionError if DuckDB cannot write to a file, because it is in a store."""
+    if "://" in path:
+        hint = "Name a local file, or use delta:, which supports object stores"
+        raise OptionError(f"duckdb: writes to local files, not to {path}", hint=hint)
 
 
 def open_tables(address: str, group: str) -> DuckDBTarget:

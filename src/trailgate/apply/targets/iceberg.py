@@ -351,6 +351,11 @@ def _plan_write(table: Table, effects: TableChanges) -> tuple[list[DataFile], It
     return [task.file for task, _ in changed], chain(patched, [build_new_rows(nets)])
 
 
+def check_place(address: str) -> None:
+    """Raise OptionError if there can be no Iceberg catalog at an address, or if pyiceberg has none of its name."""
+    find_iceberg_place(address).check_name()
+
+
 def open_tables(address: str, group: str) -> IcebergTarget:
     """Open the tables of an Iceberg catalog for a group."""
     return IcebergTarget(address, group)

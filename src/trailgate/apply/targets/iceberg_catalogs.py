@@ -66,6 +66,13 @@ class IcebergPlace:
         """Whether the Iceberg catalog exists. A configured catalog is assumed to exist."""
         return self.folder is None or (self.folder / CATALOG_FILE).exists()
 
+    def check_name(self) -> None:
+        """Raise OptionError if pyiceberg's configuration lacks the name of the catalog."""
+        if self.folder is None and self.name not in list_catalogs():
+            near = did_you_mean(self.name, list_catalogs())
+            hint = f"{near} A folder has a slash, as in iceberg:{self.name}/. {CONFIGURATION} describes catalogs".strip()
+            raise OptionError(f"pyiceberg has no catalog {self.name!r}", hint=hint)
+
     def open(self) -> Catalog:
         """Open the Iceberg catalog.
 
@@ -73,11 +80,8 @@ class IcebergPlace:
         configuration lacks its name, TargetLockedError if another process has locked the folder's
         catalog, and StorageError if the catalog's file is not a catalog.
         """
+        self.check_name()
         if self.folder is None:
-            if self.name not in list_catalogs():
-                near = did_you_mean(self.name, list_catalogs())
-                hint = f"{near} A folder has a slash, as in iceberg:{self.name}/. {CONFIGURATION} describes catalogs".strip()
-                raise OptionError(f"pyiceberg has no catalog {self.name!r}", hint=hint)
             return load_catalog(self.name)
         folder = self.folder.absolute()
         folder.mkdir(parents=True, exist_ok=True)

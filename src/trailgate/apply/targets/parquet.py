@@ -57,9 +57,7 @@ class ParquetTarget:
     commits_alone = False
 
     def __init__(self, root: str, group: str) -> None:
-        if "://" in root:
-            hint = "Name a local folder, or use delta:, which supports object stores"
-            raise OptionError(f"parquet: supports local folders, not {root}", hint=hint)
+        check_place(root)
         self._root, self._group = Path(root), group
         if group in (".", "..") or "/" in group:
             problem = f"{group!r} cannot be the name of a group's file"
@@ -224,6 +222,13 @@ class ParquetTarget:
 
     def _folder(self, table: TargetTable) -> Path:
         return self._root / _relative_path(table)
+
+
+def check_place(root: str) -> None:
+    """Raise OptionError if Parquet tables cannot be written below a folder, because it is in a store."""
+    if "://" in root:
+        hint = "Name a local folder, or use delta:, which supports object stores"
+        raise OptionError(f"parquet: supports local folders, not {root}", hint=hint)
 
 
 def open_tables(address: str, group: str) -> ParquetTarget:

@@ -819,6 +819,15 @@ class PostgreSQLTarget:
         return refusal.with_numbers(numbers)
 
 
+def check_place(address: str) -> None:
+    """Raise StorageError if this is not the address of a PostgreSQL database, or names an unknown parameter of libpq."""
+    try:
+        conninfo_to_dict(f"postgresql:{address}")
+    except psycopg.Error as error:
+        where = Where(source=mask_logins(f"postgresql:{address}"))
+        raise StorageError(_line(error), where=where) from None
+
+
 def open_tables(address: str, group: str) -> PostgreSQLTarget:
     """Connect to a PostgreSQL database, and open its tables for a group."""
     return PostgreSQLTarget(address, group)

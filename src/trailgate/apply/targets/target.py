@@ -26,6 +26,7 @@ from trailgate.errors import (
     did_you_mean,
 )
 from trailgate.model.changes import ChangeBlock
+from trailgate.storage.files.addresses import absolute
 from trailgate.storage.reading.stored_position import StoredPosition
 
 
@@ -222,9 +223,10 @@ class FindingTarget(ApplyTarget, Protocol):
 class TargetType(NamedTuple):
     """A type of target: its module, the extra that installs its library, and an example of an address.
 
-    The module has three functions: ``open_tables`` opens a target for a group, ``table_rows``
-    reads a table by an address such as ``lake/hr/jobs``, and ``group_positions`` returns how
-    far each group has applied, without writing. ``is_path``: an address is a path.
+    The module has four functions: ``check_place`` raises an error for an address that can never be
+    opened, ``open_tables`` opens a target for a group, ``table_rows`` reads a table by an address
+    such as ``lake/hr/jobs``, and ``group_positions`` returns how far each group has applied. Only
+    ``open_tables`` writes. ``is_path``: an address is a path.
     """
 
     module: str
@@ -272,8 +274,12 @@ def open_target(address: str, group: str, mode: str = "") -> ApplyTarget:
 
 
 def check_address(address: str) -> None:
-    """Raise OptionError if this is not the address of a target of apply, and MissingDependencyError if its library is not installed."""
-    _module(address)
+    """Check the address of a target of apply, without opening the target.
+
+    Raises OptionError or StorageError if it is wrong, and MissingDependencyError if the target's
+    library is not installed.
+    """
+    _module(address).check_place(address.partition(":")[2])
 
 
 def check_mode(address: str, mode: str) -> None:
@@ -303,6 +309,17 @@ def has_path(address: str) -> bool:
     scheme, _, rest = address.partition(":")
     kind = TARGETS.get(scheme)
     return kind is not None and kind.is_path and bool(rest) and ("/" in rest or not kind.is_name)
+
+
+def absolute_address(address: str, base: str) -> str:
+    """Make the path in a target's address absolute. A relative path is relative to ``base``.
+
+    An address without a path, such as that of a database, is returned unchanged.
+    """
+    if not has_path(address):
+        return address
+    scheme, _, path = address.partition(":")
+    return f"{scheme}:{absolute(path, base)}"
 
 
 def table_rows(address: str) -> pa.RecordBatchReader:

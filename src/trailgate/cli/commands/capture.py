@@ -14,7 +14,7 @@ import typer
 from trailgate.cli.capture_output import print_ignored, print_notes, print_summary
 from trailgate.errors import OptionError
 from trailgate.jobs.capture.options import CaptureArguments
-from trailgate.live.brokers.address import BrokerAddress
+from trailgate.live.brokers.address import BrokerAddress, is_address
 from trailgate.live.jobs.source import USED, broker_address
 from trailgate.terminal.flags import flag_of, takes
 from trailgate.terminal.output import progress_bar, quiet_pipe, report_finished
@@ -70,6 +70,8 @@ def command(arguments: CaptureArguments) -> None:
         raise OptionError(problem, hint="Add --on-error quarantine")
     if _given(arguments, ("publish_format",)) and arguments.publish_to is None:
         raise OptionError("--publish-format needs --publish", hint="Add --publish FOLDER|ADDRESS")
+    if _given(arguments, ("apply_to", "publish_to", "metrics")):
+        arguments = _checked_companions(arguments)
     loaded = load_with_notes(
         arguments.properties,
         arguments.extract,
@@ -79,7 +81,7 @@ def command(arguments: CaptureArguments) -> None:
         ignore_unsupported=arguments.ignore_unsupported,
     )
     loaded = override_rules(loaded, arguments)
-    address = broker_address(arguments.source, dict(loaded.connection))
+    address = broker_address(arguments.source, dict(loaded.connection), arguments.base)
     if address is not None:
         from trailgate.live.jobs.metrics import USED as REPORTED
 
@@ -106,6 +108,30 @@ def command(arguments: CaptureArguments) -> None:
         _capture(loaded, arguments)
     else:
         _receive(loaded, arguments, address)
+
+
+def _checked_companions(arguments: CaptureArguments) -> CaptureArguments:
+    """Check ``--apply``, ``--publish`` and ``--metrics`` before anything is read or written, and make their paths relative to ``--base``.
+
+    Otherwise a wrong value would be found only after messages were captured and acknowledged.
+    """
+    from trailgate.cli.companions import resolve_companions
+    from trailgate.jobs.metrics import check_metrics
+
+    if arguments.base is not None:
+        arguments = resolve_companions(arguments, arguments.base)
+    trail = arguments.target or "PREFIX"  # the parameter file may name it
+    if arguments.apply_to is not None:
+        from trailgate.cli.companion_apply import check_apply
+
+        check_apply(trail, arguments.apply_to)
+    if arguments.publish_to is not None:
+        from trailgate.cli.companion_publish import check_publish
+
+        check_publish(trail, arguments.publish_to, arguments.publish_format)
+    if arguments.metrics is not None:
+        check_metrics(arguments.metrics)
+    return arguments
 
 
 def _capture(loaded: LoadedCapture, arguments: CaptureArguments) -> None:
@@ -139,7 +165,11 @@ def _capture(loaded: LoadedCapture, arguments: CaptureArguments) -> None:
             print(json.dumps(asdict(summary), ensure_ascii=False))
         else:
             print_summary(summary)
-    if not arguments.dry_run:
+    if arguments.dry_run:
+        from trailgate.cli.companions import print_planned
+
+        print_planned(arguments)
+    else:
         _use_captured(arguments, location.prefix)
     if has_too_many_bad(summary, arguments.max_bad, stop=arguments.on_error == "stop"):
         raise typer.Exit(1)
@@ -194,6 +224,12 @@ def _receive(loaded: LoadedCapture, arguments: CaptureArguments, address: Broker
         raise OptionError("--follow and --until-empty exclude each other")
     if name := _given(arguments, OF_FILES):
         raise OptionError(f"{name} applies only to files, but the messages come from a broker")
+    assert arguments.target is not None
+    if arguments.publish_to is not None and not is_address(arguments.publish_to):
+        raise OptionError(
+            "a capture from a broker publishes to brokers, not to folders",
+            hint=f"Capture without --publish, then run trailgate publish {arguments.target} --to {arguments.publish_to}",
+        )
     options = ReceiveOptions(
         arguments.on_error,
         until_empty=not arguments.follow,
@@ -201,7 +237,6 @@ def _receive(loaded: LoadedCapture, arguments: CaptureArguments, address: Broker
         journal=JournalOptions(remembered=arguments.remember_ids or REMEMBERED),
         unordered_ids=arguments.unordered_ids,
     )
-    assert arguments.target is not None
     output = LiveOutput(
         str(address),
         writable_prefix(arguments.target),

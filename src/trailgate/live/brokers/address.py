@@ -14,7 +14,7 @@ from enum import Enum
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final, NamedTuple
-from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
+from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlencode, urlsplit
 
 from trailgate.errors import OptionError, Where, did_you_mean, nearest_name
 
@@ -274,6 +274,21 @@ def _options(text: str, parts: SplitResult, direction: Direction) -> Mapping[str
             )
         options[name] = value
     return options
+
+
+def with_files_from(text: str, base: str) -> str:
+    """Make the paths of the certificate files that a broker address names absolute, relative to ``base``.
+
+    A text that is not the address of a broker is returned unchanged.
+    """
+    from trailgate.storage.files.addresses import absolute  # noqa: PLC0415  not for help
+
+    path, _, query = text.partition("?")
+    pairs = parse_qsl(query, keep_blank_values=True)
+    if not is_address(text) or not any(name in FILES for name, _ in pairs):
+        return text
+    found = [(name, absolute(value, base) if name in FILES else value) for name, value in pairs]
+    return f"{path}?{urlencode(found, quote_via=quote)}"
 
 
 def check_tls_files(address: BrokerAddress) -> None:

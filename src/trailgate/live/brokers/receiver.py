@@ -278,8 +278,9 @@ class ReconnectingReceiver(ABC, Generic[C]):
                 self._warn(error)
                 continue
             if window is not None:
-                # A connection alone proves nothing: a broker may accept the login and then close.
-                # Messages are.
+                # A connection alone proves nothing: a broker may accept the login and then close,
+                # or send what cannot be read. Messages are.
+                self._backoff.record_answer()
                 self._backoff.reset()
             if window is not None or time.monotonic() >= until:
                 return window
@@ -348,8 +349,9 @@ class ReconnectingReceiver(ABC, Generic[C]):
             raise
         _LOG.info("receiving from %s (%s)", self._address, connection.product)
         self._connection, self._warned = connection, None
+        if not self.connections:
+            self._backoff.record_answer()
         self.connections += 1
-        self._backoff.record_answer()
         return connection
 
     def _forget(self, error: BrokerError) -> None:

@@ -23,6 +23,7 @@ from trailgate.live.brokers.address import (
     is_address,
     parse_address,
     unknown_protocol_error,
+    with_files_from,
 )
 
 URL: Final = "java.naming.provider.url"
@@ -37,11 +38,13 @@ _NAMED: Final = re.compile(
 )
 
 
-def broker_address(given: Sequence[str], connection: Mapping[str, str]) -> BrokerAddress | None:
+def broker_address(
+    given: Sequence[str], connection: Mapping[str, str], base: str | None = None
+) -> BrokerAddress | None:
     """Return the address of a capture's broker, or None if the source consists of files.
 
     ``given`` are the sources of ``--from``; if there are none, the properties ``connection`` name
-    the broker. Raises OptionError if the address is invalid, or is combined with other sources.
+    the broker. ``base`` is the folder of relative paths of certificate files. Raises OptionError if the address is invalid, or is combined with other sources.
     """
     user, password = connection.get(USER), connection.get(PASSWORD)
     if given:
@@ -51,16 +54,21 @@ def broker_address(given: Sequence[str], connection: Mapping[str, str]) -> Broke
             return None
         if len(given) > 1:
             raise OptionError("a broker's address cannot be combined with other sources")
-        return parse_address(given[0], user, password)
+        return parse_address(_with_base(given[0], base), user, password)
     if URL not in connection:
         hint = f"Give --from, or {URL} and {DESTINATION} in the properties"
         raise OptionError("no source of messages is named", hint=hint)
     if DESTINATION not in connection:
         raise OptionError(f"{DESTINATION} is required if {URL} names the broker")
     try:
-        return parse_address(_join(connection[URL], connection[DESTINATION]), user, password)
+        joined = _join(connection[URL], connection[DESTINATION])
+        return parse_address(_with_base(joined, base), user, password)
     except OptionError as error:
         raise error.with_place(field=URL) from None
+
+
+def _with_base(text: str, base: str | None) -> str:
+    return text if base is None else with_files_from(text, base)
 
 
 def _join(url: str, destination: str) -> str:

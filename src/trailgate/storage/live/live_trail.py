@@ -30,7 +30,7 @@ from trailgate.storage.live.growing_file import Disk, GrowingFile
 from trailgate.storage.live.recovery import Recovered, files_after, read_tail
 from trailgate.storage.reading.trail_file import TrailFileReader
 from trailgate.storage.writing.file_headers import PRODUCER, build_file_header
-from trailgate.storage.writing.segments import WriteOptions
+from trailgate.storage.writing.segments import WriteOptions, check_digits
 from trailgate.trail.format.file_header import ContinuityInfo, FileHeader
 from trailgate.trail.writing.file_headers import encode_metadata, fill_in_format
 from trailgate.trail.writing.writer import encode_restart_record
@@ -103,9 +103,7 @@ def load_checkpoint(prefix: str, options: AppendOptions) -> Checkpoint | None:
             hint = "Begin a new trail: only live trails can be continued"
             raise StorageError("the trail has no checkpoint", where=where, hint=hint)
         return None
-    if known.digits != options.seq_digits:
-        problem = f"the trail's file names end in {known.digits} digits, not {options.seq_digits}"
-        raise OptionError(problem, hint=f"Use --seq-digits {known.digits} (seq_digits)")
+    check_digits(known.digits, options.seq_digits)
     if bool(known.level) != options.trail_format.has_header:
         problem = f"the trail has level {known.level}: level 0 cannot be mixed with others"
         raise OptionError(problem)

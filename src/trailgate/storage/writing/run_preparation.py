@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from time import time_ns
 
 from trailgate.definitions.defgen_layout import complete_table
-from trailgate.errors import OptionError, StorageError, Where
+from trailgate.errors import StorageError, Where
 from trailgate.model.tables import Definitions
 from trailgate.storage.files.addresses import Address, absolute
 from trailgate.storage.files.manifest import Manifest, file_number_digits
 from trailgate.storage.files.text_files import read_definitions_file
 from trailgate.storage.writing.file_headers import build_file_header
-from trailgate.storage.writing.segments import MAX_BYTES, WriteOptions
+from trailgate.storage.writing.segments import MAX_BYTES, WriteOptions, check_digits
 from trailgate.storage.writing.trail_location import TrailLocation, TrailTarget, location_of
 from trailgate.trail.format.file_header import FileHeader
 from trailgate.trail.writing.file_headers import encode_file_start
@@ -95,11 +95,7 @@ def check_appendable(
             hint = "Capture into a new trail: only trails of Trailgate can be added to"
             raise StorageError(problem, where=Where(source=location.prefix), hint=hint)
     elif manifest.files:
-        digits = file_number_digits(location.prefix, manifest)
-        if digits != options.seq_digits:
-            raise OptionError(
-                f"the trail's file names end in {digits} digits: --seq-digits {digits}"
-            )
+        check_digits(file_number_digits(location.prefix, manifest), options.seq_digits)
         location.check_last_file(manifest)
 
 

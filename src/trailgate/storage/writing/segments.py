@@ -37,6 +37,14 @@ class WriteOptions:
             raise OptionError(f"a trail file's name ends in 6 or 9 digits, not {self.seq_digits}")
 
 
+def check_digits(known: int, given: int) -> None:
+    """Raise OptionError if the numbers of a trail's files have another number of digits than the option states."""
+    if known != given:
+        problem = f"the trail's file names end in {known} digits, not {given}"
+        hint = f"Use --seq-digits {known} (seq_digits, on Spark seqDigits)"
+        raise OptionError(problem, hint=hint)
+
+
 Encoding = Callable[[ChangeBatch], EncodedTrail]  # ``writer.encode`` in a format
 
 

@@ -197,7 +197,10 @@ class StompConnection(BrokerConnection):
         until = time.monotonic() + seconds
         while True:
             self._fill()
-            found = self._reader.take(limit)
+            try:
+                found = self._reader.take(limit)
+            except BrokerError as error:
+                raise error.with_place(source=self._where.source) from None
             # Frames that arrived before the broker closed the connection are returned first. Its
             # end is only an error once nothing is left to read.
             if len(found):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -22,7 +22,9 @@ FRAMES: Final = 4096  # the most frames found by one call of the kernel
 LINES: Final = 1 << 16  # the most header lines of all these frames
 LENGTH_NAME: Final = np.frombuffer(b"content-length", np.uint8)
 
-# STOMP 1.2, Value Encoding: these four are escaped, and any other escape is a fatal error.
+# STOMP 1.2, Value Encoding: these four are escaped. "Undefined escape sequences such as \t MUST be
+# treated as a fatal protocol error", but then the broker would deliver the message again for ever.
+# So only the message is bad: its text stays as it was sent, and the message has a fault.
 ESCAPES: Final[Mapping[str, str]] = MappingProxyType(
     {"\\": "\\\\", "\r": "\\r", "\n": "\\n", ":": "\\c"}
 )
@@ -49,18 +51,25 @@ def encode_frame(command: str, headers: Mapping[str, str], body: bytes = b"") ->
     return "\n".join([command, *lines, "", ""]).encode() + body + b"\0"
 
 
-def unescape(text: str) -> str:
-    r"""Decode the escapes of a STOMP header's name or value: ``a\cb`` → ``a:b``. Raises BrokerError."""
+class HeaderText(NamedTuple):
+    r"""The decoded name or value of a STOMP header. ``undefined`` is its first undefined escape, such as ``\z``, or ""."""
+
+    text: str
+    undefined: str = ""
+
+
+def unescape(text: str) -> HeaderText:
+    r"""Decode the escapes of a STOMP header's name or value: ``a\cb`` → ``a:b``. A text with an undefined escape stays as it is."""
     if "\\" not in text:
-        return text
+        return HeaderText(text)
     parts, at = [], 0
     while (slash := text.find("\\", at)) >= 0:
-        restored = _RESTORED.get(text[slash : slash + 2])
-        if restored is None:
-            raise BrokerError(f"the broker sent an escape that STOMP 1.2 does not have: {text!r}")
-        parts += [text[at:slash], restored]
+        escape = text[slash : slash + 2]
+        if escape not in _RESTORED:
+            return HeaderText(text, escape)
+        parts += [text[at:slash], _RESTORED[escape]]
         at = slash + 2
-    return "".join([*parts, text[at:]])
+    return HeaderText("".join([*parts, text[at:]]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,22 +97,34 @@ class StompFrames:
     def headers(self, frame: int) -> dict[str, str]:
         """Decode the headers of one STOMP frame.
 
-        If a header is repeated, the first one is used (STOMP 1.2, Repeated Header Entries).
+        If a header is repeated, the first one is used (STOMP 1.2, Repeated Header Entries). Only
+        the headers of CONNECTED are not escaped (Value Encoding).
         """
+        decode = str if self.kinds[frame] == kernels.CONNECTED else lambda raw: unescape(raw).text
         decoded: dict[str, str] = {}
         first, end = self.frames[kernels.FIRST_LINE : kernels.END_LINE + 1, frame].tolist()
         for spans in self.lines[: kernels.ESCAPED, first:end].T.tolist():
-            name, value = self._text(*spans[:2]), self._text(*spans[2:])
+            name, value = decode(self._raw(*spans[:2])), decode(self._raw(*spans[2:]))
             decoded.setdefault(name, value)
         return decoded
+
+    def undefined_escape(self, frame: int, name: str) -> str:
+        """Return the undefined escape in the value of a header of one STOMP frame, or ""."""
+        first, end = self.frames[kernels.FIRST_LINE : kernels.END_LINE + 1, frame].tolist()
+        values = (
+            unescape(self._raw(*spans[2:]))
+            for spans in self.lines[: kernels.ESCAPED, first:end].T.tolist()
+            if self._raw(*spans[:2]) == name
+        )
+        return next(values, HeaderText("")).undefined
 
     def body(self, frame: int) -> bytes:
         """Return the body of one STOMP frame."""
         begin, end = self.frames[kernels.BODY :, frame].tolist()
         return self.data[begin:end].tobytes()
 
-    def _text(self, begin: int, end: int) -> str:
-        return unescape(self.data[begin:end].tobytes().decode("utf-8", "backslashreplace"))
+    def _raw(self, begin: int, end: int) -> str:
+        return self.data[begin:end].tobytes().decode("utf-8", "backslashreplace")
 
 
 class FrameReader:

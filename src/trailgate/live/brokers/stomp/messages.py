@@ -33,6 +33,7 @@ from trailgate.messages.message_batch import RECEIVED
 NATIVE_ID: Final = "NATIVE_MESSAGE_ID"  # Artemis: the JMS id of a message that came by AMQP
 NATIVE_AMQP: Final = "JMS_AMQP_NATIVE"  # Classic: the body is the message as AMQP encodes it
 NO_BODY: Final = "the message has no body: it is empty, or of a JMS type that STOMP cannot carry (map, object, stream)"
+BAD_ESCAPE: Final = r"the header {} has the escape {}, which STOMP 1.2 does not have: its sender or the broker has to write a backslash as \\"
 RAW_AMQP: Final = "the body is a complete AMQP message: the broker's amqp connector needs transport.transformer=jms"
 _JMS: Final = {row.stomp: row for row in JMS_HEADERS}
 
@@ -40,7 +41,7 @@ _JMS: Final = {row.stomp: row for row in JMS_HEADERS}
 def received_messages(
     frames: StompFrames, dialect: StompDialect, now: int, id_header: str | None = None
 ) -> pa.RecordBatch:
-    """Convert STOMP's MESSAGE frames to rows of ``RECEIVED``. Raises BrokerError for an invalid escape.
+    """Convert STOMP's MESSAGE frames to rows of ``RECEIVED``. A message with an undefined escape in a header has a fault.
 
     ``now`` is the time of receipt in microseconds since 1970 UTC. ``id_header`` is the header with
     the message ids; None means message-id.
@@ -64,6 +65,9 @@ def received_messages(
     if len(lines.not_text):
         wrong = np.isin(np.arange(len(rows)), lines.not_text)
         fault = pc.if_else(pa.array(wrong), pa.scalar(BAD_HEADER), fault)
+    if lines.undefined:
+        texts = pa.array([lines.undefined.get(row) for row in range(len(rows))], pa.string())
+        fault = pc.coalesce(texts, fault)
     columns = [ids, pa.repeat(now, len(rows)), lines.jms_headers(dialect, ids), bodies, fault]
     return pa.RecordBatch.from_arrays(columns, schema=RECEIVED)
 
@@ -73,7 +77,8 @@ class _Lines:
 
     ``count`` is the number of messages, ``message`` the row of each line's message, and
     ``distinct`` the header names that occur. ``not_text`` are the rows of the messages with a
-    header that is not UTF-8.
+    header that is not UTF-8. ``undefined`` has the fault of each message with an undefined escape
+    in a header, by its row.
     """
 
     def __init__(self, frames: StompFrames, rows: Longs) -> None:
@@ -89,9 +94,10 @@ class _Lines:
         names, wrong = header_strings(frames.data, begins, ends)
         strings, also_wrong = header_strings(frames.data, values, value_ends)
         self.not_text = np.unique(self.message[wrong | also_wrong])
+        self.undefined: dict[int, str] = {}
         escaped = np.flatnonzero(escapes)
         if len(escaped):
-            names, strings = _restore(names, escaped), _restore(strings, escaped)
+            names, strings = self._restore(names, strings, escaped)
         coded = names.dictionary_encode()
         self.distinct: list[str] = coded.dictionary.to_pylist()
         self._code, self._values = np.asarray(coded.indices).astype(np.int64), strings
@@ -103,6 +109,20 @@ class _Lines:
             first.sort()
             self.message, self._code = self.message[first], self._code[first]
             self._values = self._values.take(pa.array(first))
+
+    def _restore(
+        self, names: pa.Array, values: pa.Array, lines: Longs
+    ) -> tuple[pa.Array, pa.Array]:
+        """Decode the escapes in these STOMP header lines, and note the messages that have undefined ones."""
+        known, strings = names.to_pylist(), values.to_pylist()
+        for line in lines.tolist():
+            name, value = unescape(known[line]), unescape(strings[line])
+            known[line], strings[line] = name.text, value.text
+            undefined = name.undefined or value.undefined
+            if undefined:
+                fault = BAD_ESCAPE.format(name.text, undefined)
+                self.undefined.setdefault(int(self.message[line]), fault)
+        return pa.array(known, pa.string()), pa.array(strings, pa.string())
 
     def of(self, name: str) -> HeaderLines:
         """Return the lines of one STOMP header."""
@@ -144,14 +164,6 @@ def _rename(own: HeaderLines, row: JmsHeader) -> HeaderLines:
 
 def _is_hidden(name: str) -> bool:
     return name in HIDDEN or name == NATIVE_ID or name.startswith(HIDDEN_PREFIXES)
-
-
-def _restore(strings: pa.Array, rows: Longs) -> pa.Array:
-    """Decode the escapes in the STOMP header texts at these rows. Other texts are returned unchanged."""
-    known = strings.to_pylist()
-    for row in rows.tolist():
-        known[row] = unescape(known[row])
-    return pa.array(known, pa.string())
 
 
 def _joined_surrogates(bodies: pa.Array) -> pa.Array:

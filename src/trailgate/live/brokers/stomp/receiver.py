@@ -17,6 +17,9 @@ from trailgate.live.brokers.stomp.consumers import ConsumerWatch, wait_for_retur
 from trailgate.live.brokers.stomp.frames import StompFrames, error_text
 from trailgate.live.brokers.stomp.messages import received_messages
 
+NO_ACK: Final = (
+    "The message cannot be acknowledged: receive it by AMQP (amqp://), if the broker has it"
+)
 TOO_SLOW: Final = "AMQ229014"  # Artemis's code for missing heart-beats, which is temporary
 
 
@@ -107,6 +110,10 @@ class StompReceiver(ReconnectingReceiver[StompConnection]):
             if "ack" not in last:
                 problem = "the broker sent a message without an ack header"
                 raise connection.error(problem, refused=True)
+            undefined = frames.undefined_escape(int(rows[-1]), "ack")
+            if undefined:
+                problem = f"the ack header of the message {last.get('message-id', 'without an id')} has the escape {undefined}, which STOMP 1.2 does not have"
+                raise connection.error(problem, refused=True, hint=NO_ACK)
             named = self._address.options.get("id-header")
             messages = received_messages(frames, connection.dialect, time.time_ns() // 1000, named)
             self._waiting.append(MessageWindow(messages, (connection, last["ack"])))
