@@ -42,6 +42,16 @@ def test_standard_input_is_a_file_that_is_recognised_again(
         assert expected in capsys.readouterr().out
 
 
+def test_standard_input_that_is_named_twice_is_read_once(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    typed(monkeypatch, MESSAGE.read_bytes())
+
+    assert run([*GIVEN, "--from", "-", "--from", "messages/0003-order.txt", "--from", "-"]) == 0
+
+    assert "2 messages, 2 transactions, 6 operations" in capsys.readouterr().out
+
+
 def test_a_pipe_is_read_whole(capsys: pytest.CaptureFixture[str]) -> None:
     os.mkfifo("pipe")
     writer = threading.Thread(target=lambda: Path("pipe").write_bytes(MESSAGE.read_bytes()))

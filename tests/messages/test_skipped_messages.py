@@ -100,6 +100,25 @@ def test_totals_have_the_first_place_of_each_reason() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("count", "sentence"),
+    [
+        (1, "1 message skipped: it contains no operation"),
+        (2, "2 messages skipped: they contain no operation"),
+    ],
+)
+def test_the_sentence_agrees_with_the_number_of_messages(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], count: int, sentence: str
+) -> None:
+    place = Place(tmp_path)
+    (place.messages / "a.jsonl").write_text('{"body":""}\n' * count)
+
+    properties = ["--properties", str(tmp_path / "p.properties")]
+    run(["capture", *properties, "--from", str(place.messages), "--to", str(tmp_path / "ot")])
+
+    assert sentence in capfd.readouterr().out.splitlines()
+
+
 def test_a_capture_states_what_it_skipped(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

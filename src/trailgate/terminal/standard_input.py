@@ -29,6 +29,8 @@ COPY_OF_PIPE: Final = "pipe"
 def buffer_input(addresses: Sequence[str]) -> Iterator[list[str]]:
     """Yield the addresses with standard input (``-``) and pipes replaced by temporary files.
 
+    Each is read once, also if it is named twice.
+
     ``-`` may have a suffix, such as ``-.jsonl.gz``: the input is read like a file with that suffix.
     The file's name contains a hash of its content, so that the same input is recognised in the next
     run. Raises StorageError if a pipe cannot be read.
@@ -37,9 +39,8 @@ def buffer_input(addresses: Sequence[str]) -> Iterator[list[str]]:
         yield list(addresses)
         return
     with TemporaryDirectory(prefix="trailgate-") as folder:
-        yield [
-            _kept(one, Path(folder)) if is_standard_input_or_pipe(one) else one for one in addresses
-        ]
+        once = [*dict.fromkeys(addresses)]
+        yield [_kept(one, Path(folder)) if is_standard_input_or_pipe(one) else one for one in once]
 
 
 def is_standard_input_or_pipe(address: str) -> bool:
