@@ -32,6 +32,13 @@ LOGIN: Final = re.compile(
 # ?client_secret=... in an Azure address, and the signature of a shared access token: &sig=...
 SECRET: Final = re.compile(r"(?i)(?<=[?&]client_secret=)[^\s&'\"]+|(?<=[?&]sig=)[^\s&'\"]+")
 
+STANDARD_INPUT: Final = "standard input"
+PIPE: Final = "a pipe"
+# The temporary file with what was read from either one (``terminal/standard_input.py``).
+_COPIED: Final = re.compile(
+    r".*[/\\]trailgate-[^/\\]+[/\\](?:(standard-input)|pipe)-[0-9a-f]{16}(?:\.[^/\\]*)?", re.DOTALL
+)
+
 SHOWN: Final = 60  # characters of a text in an error
 CARET_SHOWN: Final = 60  # characters on either side of a caret
 
@@ -53,6 +60,19 @@ def mask_logins(text: str) -> str:
     """Mask the logins and secrets of addresses in the text of an error: ``s3://key:secret@bucket`` → ``s3://***@bucket``."""
     shown = LOGIN.sub("***@", text) if "@" in text else text
     return SECRET.sub("***", shown) if "=" in shown else shown
+
+
+def shown_source(address: str) -> str:
+    """Return the name of an input for errors and notes: its address without logins.
+
+    The temporary copy of standard input or of a pipe is named after what was copied, because the
+    file is deleted when the command ends.
+    """
+    if address == "-":
+        return STANDARD_INPUT
+    if copied := _COPIED.fullmatch(address):
+        return STANDARD_INPUT if copied[1] else PIPE
+    return mask_logins(address)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +101,7 @@ class Where:
     begin: int | None = None
 
     def __str__(self) -> str:
-        parts = [self.source] if self.source else []
+        parts = [shown_source(self.source)] if self.source else []
         for name, spelling in NUMBERED.items():
             value = getattr(self, name)
             if value is not None:

@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 from brokers.frame_strategies import HEADERS, Frame, frames, naive_frames
 from trailgate.errors import BrokerError
 from trailgate.live.brokers.stomp import kernels
+from trailgate.live.brokers.stomp.connection import DIALECTS, StompDialect
 from trailgate.live.brokers.stomp.frames import FrameReader, encode_frame, unescape
+from trailgate.live.brokers.stomp.messages import received_messages
 
 KINDS = {
     "MESSAGE": kernels.MESSAGE,
@@ -137,3 +139,15 @@ def test_names_and_values_survive_escaping(headers: dict[str, str]) -> None:
     feed(reader, encode_frame("MESSAGE", headers))
 
     assert next(taken(reader))[1] == headers
+
+
+@pytest.mark.parametrize("dialect", DIALECTS, ids=lambda one: one.name)
+def test_an_empty_message_id_is_a_missing_one(dialect: StompDialect) -> None:
+    reader = FrameReader()
+    for id_ in ("1", ""):
+        headers = {"message-id": id_, "timestamp": "5"}
+        feed(reader, encode_frame("MESSAGE", headers, b"body"))
+
+    found = received_messages(reader.take(100), dialect, 7)
+
+    assert found["id"].is_null().to_pylist() == [False, True]

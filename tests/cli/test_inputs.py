@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import json
 import os
 import threading
 from pathlib import Path
@@ -41,6 +42,16 @@ def test_standard_input_is_a_file_that_is_recognised_again(
         assert expected in capsys.readouterr().out
 
 
+def test_standard_input_that_is_named_twice_is_read_once(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    typed(monkeypatch, MESSAGE.read_bytes())
+
+    assert run([*GIVEN, "--from", "-", "--from", "messages/0003-order.txt", "--from", "-"]) == 0
+
+    assert "2 messages, 2 transactions, 6 operations" in capsys.readouterr().out
+
+
 def test_a_pipe_is_read_whole(capsys: pytest.CaptureFixture[str]) -> None:
     os.mkfifo("pipe")
     writer = threading.Thread(target=lambda: Path("pipe").write_bytes(MESSAGE.read_bytes()))
@@ -55,10 +66,84 @@ def test_a_bad_message_of_standard_input_names_it(
 ) -> None:
     typed(monkeypatch, b"I,NO.TABLE,2026-01-01 00:00:00,T-9\n")
     assert run([*GIVEN, "--from", "-"]) == 1
-    assert "standard-input-" in capsys.readouterr().err
+    assert "(standard input, record 1" in capsys.readouterr().err
     monkeypatch.setattr("sys.stdin", None)
     assert run([*GIVEN, "--from", "-"]) == 1
     assert "standard input is closed" in capsys.readouterr().err
+
+
+COPYBOOK = "       01 R.\n         05 A PIC 9(3) COMP-3.\n"
+XML = """\
+parser.type=xml
+xml.userdefs.tables=MY.T
+xml.userdefs.MY.T.columns=ID
+xml.userdefs.MY.T.ID=vchar 10 key
+xml.rules=a
+a.type=tx
+a.match=/a
+a.subrules=b
+b.type=op
+b.match=./b
+b.schemaandtable=@t
+b.optype=@k
+"""
+CAPTURE = [*GIVEN, "--from"]
+QUARANTINED = ["--on-error", "quarantine"]
+RECORDS = ["--copybook", "a.cpy", "--format", "json"]
+
+
+@pytest.mark.parametrize(
+    ("given", "data"),
+    [
+        ([*CAPTURE, "-"], b"bad\n"),
+        ([*CAPTURE, "-.jsonl"], b"{\n"),
+        ([*CAPTURE, "-.gz"], b"not gzip"),
+        ([*CAPTURE, "-", *QUARANTINED], b"bad\n"),
+        ([*CAPTURE, "-", *QUARANTINED, "--message-per", "line"], b"bad\nbad\n"),
+        ([*CAPTURE, "-", "--dry-run"], b"bad\n"),
+        ([*CAPTURE, "-", "--from", "messages"], b""),
+        (["init", "--from", "-"], b""),
+        (["explain", "-", "--properties", "x.properties"], b"<a>"),
+        (["records", "-", *RECORDS], b"bad"),
+        (["records", "-", *RECORDS], b""),
+        (["records", "-", *RECORDS, "--option", "fileColumn=true"], b"\x12\x3c"),
+        (["records", "-", "--copybook", "a.cpy", "--verify", "--json"], b"bad"),
+        (["records", "-", "--copybook", "a.cpy", "--write", "--to", "out"], b"{\n"),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("piped", [False, True])
+def test_no_text_names_the_temporary_file_of_standard_input_or_of_a_pipe(
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    given: list[str],
+    data: bytes,
+    *,
+    piped: bool,
+) -> None:
+    Path("a.cpy").write_text(COPYBOOK)
+    Path("x.properties").write_text(XML)
+    if piped:
+        if "-" not in given or given[0] == "explain" or "--write" in given:
+            pytest.skip("the format of a pipe is not named, and explain reads a file as it is")
+        reading, writing = os.pipe()
+        os.write(writing, data)
+        os.close(writing)
+        given = [f"/dev/fd/{reading}" if one == "-" else one for one in given]
+    typed(monkeypatch, data)
+
+    run(given)
+
+    if piped:
+        os.close(reading)
+    printed = capsys.readouterr()
+    held = Path("dirdat/ot.quarantine.jsonl")
+    texts = [*caplog.messages, printed.out, printed.err, held.read_text() if held.exists() else ""]
+    assert "trailgate-" not in "".join(texts)
+    assert ("a pipe" if piped else "standard input") in "".join(texts)
+    for line in texts[-1].splitlines():
+        assert json.loads(line)["source"] == ("a pipe" if piped else "standard input")
 
 
 def test_records_and_messages_are_read_from_standard_input(

@@ -7,6 +7,7 @@ import io
 import json
 import os
 import pty
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -452,3 +453,24 @@ def test_any_damage_names_the_command_that_lists_it(
 
     told = capfd.readouterr().err + caplog.text
     assert "trailgate check" in told, (code, told)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (["--from-csn", "9", "--to-csn", "3"], "the range is empty: the CSN 9 is above 3"),
+        (["--from-csn", "abc"], "the range's first CSN is 'abc', but"),
+        (["--to-csn", "abc"], "the range's last CSN is 'abc', but"),
+        (["--from-position", "1:9", "--to-position", "0:3"], "the range is empty: the position"),
+        (["--after", "1:9", "--to-position", "0:3"], "the range is empty: the position"),
+        (["--records", "all", "--from-csn", "1"], "a range of CSNs applies to operations"),
+        (["--records", "all", "--open-transactions", "show"], "open transactions applies to"),
+    ],
+)
+def test_errors_of_options_have_no_spelling_of_spark(
+    prefix: str, capsys: pytest.CaptureFixture[str], given: list[str], said: str
+) -> None:
+    assert run(["show", prefix, *given]) == 2
+    error = capsys.readouterr().err
+    assert said in error
+    assert not re.search("[a-z](Csn|Position|Transactions)", error)

@@ -100,6 +100,25 @@ def test_totals_have_the_first_place_of_each_reason() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("count", "sentence"),
+    [
+        (1, "1 message skipped: it contains no operation"),
+        (2, "2 messages skipped: they contain no operation"),
+    ],
+)
+def test_the_sentence_agrees_with_the_number_of_messages(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], count: int, sentence: str
+) -> None:
+    place = Place(tmp_path)
+    (place.messages / "a.jsonl").write_text('{"body":""}\n' * count)
+
+    properties = ["--properties", str(tmp_path / "p.properties")]
+    run(["capture", *properties, "--from", str(place.messages), "--to", str(tmp_path / "ot")])
+
+    assert sentence in capfd.readouterr().out.splitlines()
+
+
 def test_a_capture_states_what_it_skipped(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -192,3 +211,21 @@ def test_skipped_messages_do_not_hide_that_most_others_are_bad(
 
     assert code == 1
     assert "quarantined: 1 message, which is more than were captured" in capfd.readouterr().out
+
+
+@pytest.mark.parametrize("sizes", [[5], [1] * 5, [2, 2, 1]])
+def test_a_live_capture_skips_what_follows_a_bad_message_that_is_a_transaction(
+    tmp_path: Path, sizes: list[int]
+) -> None:
+    form = FORMS["XML"]
+    feed = ListFeed([form.message, "<t>", "<heartbeat/>", "<heartbeat/>", form.message], sizes)
+    options = ReceiveOptions(on_error="quarantine", until_empty=True, idle_seconds=0)
+    capture, prefix = form.capture(), str(tmp_path / "live")
+    with (
+        TrailAppender(prefix, capture.definitions, options.append) as appender,
+        closing(feed),
+    ):
+        reports = list(LiveCapture(capture, feed, appender, prefix, options).run())
+
+    found = [(one.operations, one.quarantined, one.skipped) for one in reports]
+    assert [sum(counts) for counts in zip(*found, strict=True)] == [2, 1, 2]

@@ -12,7 +12,9 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
+from sample_trail import DEFINITIONS, Op, write_trail
 from spark.test_message_source import INDICATED, LINES, PROPERTIES, wrote
+from trailgate.definitions.defgen import write_sourcedefs
 from trailgate.jobs.trail_check import check_trail
 from trailgate.spark import capture
 from trailgate.storage.reading.trails import read_trail
@@ -140,6 +142,30 @@ def test_a_trail_is_streamed_into_a_trail(spark: SparkSession, folder: Path) -> 
     assert names(other) == expected(3)
     assert len(manifest(other)["files"]) == 6
     assert check_trail(str(other / "ot")).whole
+
+
+def test_any_rows_of_a_stream_are_written_as_whole_transactions_by_its_batches(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    transactions = [[Op("I", 10 * tx + i) for i in range(1 + tx % 4)] for tx in range(8)]
+    prefix = write_trail(tmp_path / "ot", [transactions])
+    (tmp_path / "x.def").write_bytes(write_sourcedefs(DEFINITIONS))
+    stream = spark.readStream.format("trail").option("maxBytesPerTrigger", "1500").load(str(prefix))
+
+    def append(batch: DataFrame, number: int) -> None:
+        del number
+        target = batch.write.format("trail").mode("append").option("base", str(tmp_path))
+        target.option("definitions", "x.def").save("filtered")
+
+    filtered = stream.where("tx_ind not in ('B', 'E')")
+    writer = filtered.writeStream.foreachBatch(append).trigger(availableNow=True)
+    query = writer.option("checkpointLocation", str(tmp_path / "state")).start()
+    query.awaitTermination()
+
+    assert len(query.recentProgress) > 1
+    found = [row for batch in read_trail(tmp_path / "filtered") for row in batch.to_pylist()]
+    assert [row["tx_ind"] for row in found] == ["W", "W", "B", "E", "W", "W", "B", "E"]
+    assert check_trail(str(tmp_path / "filtered")).whole
 
 
 def test_rows_as_kafka_has_them_are_captured(spark: SparkSession, tmp_path: Path) -> None:

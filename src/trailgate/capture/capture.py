@@ -380,7 +380,8 @@ class Capture:
             own = self.options.operation_ids
             done = chain_by_id(raw, len(messages), problems, state, operation_ids=own, later=later)
         else:
-            done = chain_by_indicators(raw, len(messages), problems, state)
+            spans = self.spans_messages
+            done = chain_by_indicators(raw, len(messages), problems, state, spans=spans)
         # The last operation of an open transaction is held back if its indicator may still change:
         # because the transaction's end is unknown (by id), or because later operations may be
         # excluded.

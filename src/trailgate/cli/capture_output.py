@@ -15,17 +15,38 @@ if TYPE_CHECKING:
     from trailgate.jobs.capture.loading import LoadedCapture
     from trailgate.jobs.capture.summary import CaptureSummary
 
-# Further counts of the input, by the summary's names, each with its sentence.
+# Further counts of the input, by the summary's names, each with its sentence for one and for several.
 COUNTED: Final = {
-    "skipped_files": "skipped: captured before (--again captures them once more)",
-    "skipped_operations": "skipped: the trail has their sequence ids",
-    "repeated_operations": "skipped: they are repeated in the same messages",
-    "duplicate_messages": "skipped: their message ids (jms.id) were seen before",
-    "skipped_messages": "skipped: they contain no operation",
-    "continued_files": "grown since the last capture: only the new lines were captured",
-    "changed_files": "captured completely: captured before with other content under the same name",
-    "copied_files": "captured completely: captured before under another name",
-    "late_operations": "captured with sequence ids lower than the highest in the trail",
+    "skipped_files": (
+        "skipped: captured before (--again captures it once more)",
+        "skipped: captured before (--again captures them once more)",
+    ),
+    "skipped_operations": (
+        "skipped: the trail has its sequence id",
+        "skipped: the trail has their sequence ids",
+    ),
+    "repeated_operations": (
+        "skipped: it is repeated in the same messages",
+        "skipped: they are repeated in the same messages",
+    ),
+    "duplicate_messages": (
+        "skipped: its message id (jms.id) was seen before",
+        "skipped: their message ids (jms.id) were seen before",
+    ),
+    "skipped_messages": (
+        "skipped: it contains no operation",
+        "skipped: they contain no operation",
+    ),
+    "continued_files": ("grown since the last capture: only the new lines were captured",) * 2,
+    "changed_files": (
+        "captured completely: captured before with other content under the same name",
+    )
+    * 2,
+    "copied_files": ("captured completely: captured before under another name",) * 2,
+    "late_operations": (
+        "captured with a sequence id lower than the highest in the trail",
+        "captured with sequence ids lower than the highest in the trail",
+    ),
 }
 # The members of a bad message's place, by the summary's names, each with its label.
 PLACES: Final = {
@@ -106,11 +127,12 @@ def _sentences(summary: CaptureSummary) -> Iterator[str]:
     if summary.quarantined:
         target = "" if summary.quarantine is None else f": {summary.quarantine}"
         yield f"quarantined: {_bad_messages(summary)}{target}"
-    for name, sentence in COUNTED.items():
+    for name, (of_one, of_several) in COUNTED.items():
         count = getattr(summary, name)
         if count:
             # the noun is the last word of the count's name: skipped_files → file
-            yield f"{count_noun(count, name.rpartition('_')[2].removesuffix('s'))} {sentence}"
+            counted = count_noun(count, name.rpartition("_")[2].removesuffix("s"))
+            yield f"{counted} {of_one if count == 1 else of_several}"
     if summary.definitions is not None and summary.files:
         yield f"definitions: {summary.definitions}; {BESIDE}"
     if summary.dry_run:

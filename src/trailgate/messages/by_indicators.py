@@ -6,6 +6,8 @@ commit sequence number (CSN):
 - Without an indicator property (txind), the operations of one message are one transaction.
 - With one, a transaction may span several messages, or a message may contain several transactions.
   Transactions are contiguous and never interleaved.
+- If transactions never span messages (XML without a rule for `txind`), each message is a unit of
+  its own, whatever it contains.
 
 Contradictions, such as a begin inside a transaction, become problems of messages; only the first
 problem of each message is kept. The begin and end logic itself is in `model/transactions.py`,
@@ -47,28 +49,35 @@ INTERLEAVED: Final = "Transactions must be contiguous: each begins after the one
 
 
 def chain_by_indicators(
-    raw: RawOperations, messages: int, problems: Iterable[Problem], state: TransactionState
+    raw: RawOperations,
+    messages: int,
+    problems: Iterable[Problem],
+    state: TransactionState,
+    *,
+    spans: bool,
 ) -> ChainedTransactions:
     """Group a batch of operations into transactions by begin and end indicators, or by message.
 
     `messages` is the number of messages of the batch, and `problems` are those that the parser
-    found; the result also has the problems found here.
+    found; the result also has the problems found here. `spans` states whether a transaction may
+    span messages.
     """
     bad = ProblemCollector(problems)
     unreadable = bad.messages
     length = check_lengths(raw, bad, state.id_length)
-    if raw.tx_ind is None:
+    letters = raw.tx_ind
+    if letters is None:
         # True for the first operation of each message. The slices with `[: len(...)]` cut the
         # arrays to length 0 if there are no operations.
         new = np.append(True, raw.message[1:] != raw.message[:-1])[: len(raw.message)]
         # Every message is a complete transaction: its first operation begins it, its last one ends
         # it.
         letters = transaction_indicators(new, np.append(new[1:], True)[: len(new)])
+    if not spans:
         followed = follow(indicator_marks(letters))
         every = np.ones(messages, bool)
         marks, state = UnitMasks(every, every), TransactionState()
     else:
-        letters = raw.tx_ind
         followed = follow(indicator_marks(letters), is_open=state.is_open)
         opens, ends = followed.marks & BEGINS != 0, followed.marks & ENDS != 0
         opened = np.zeros(messages, bool)

@@ -37,7 +37,7 @@ from trailgate.model.values import Convert, parser_for, typed_for
 
 MICROSECONDS: Final = 26  # characters of a date time with six digits of fraction
 TEXT_TYPE: Final = 64  # text of varying length
-HINT: Final = "Read operations instead of types, or read from this position on with fromPosition"
+HINT: Final = "Read operations instead of types, or read from this position on"
 
 _NAMES: Final = pa.list_(pa.string())
 _NO_NAME: Final = pa.array([], pa.string())

@@ -20,12 +20,16 @@ from trailgate.errors import StorageError, Where
 from trailgate.storage.files.durable import convert_write_errors
 
 STANDARD: Final = "-"
-NAME: Final = "standard-input"
+# Errors and notes do not print these names, but what was copied (``shown_source``).
+COPY_OF_STANDARD: Final = "standard-input"
+COPY_OF_PIPE: Final = "pipe"
 
 
 @contextmanager
 def buffer_input(addresses: Sequence[str]) -> Iterator[list[str]]:
     """Yield the addresses with standard input (``-``) and pipes replaced by temporary files.
+
+    Each is read once, also if it is named twice.
 
     ``-`` may have a suffix, such as ``-.jsonl.gz``: the input is read like a file with that suffix.
     The file's name contains a hash of its content, so that the same input is recognised in the next
@@ -35,9 +39,8 @@ def buffer_input(addresses: Sequence[str]) -> Iterator[list[str]]:
         yield list(addresses)
         return
     with TemporaryDirectory(prefix="trailgate-") as folder:
-        yield [
-            _kept(one, Path(folder)) if is_standard_input_or_pipe(one) else one for one in addresses
-        ]
+        once = [*dict.fromkeys(addresses)]
+        yield [_kept(one, Path(folder)) if is_standard_input_or_pipe(one) else one for one in once]
 
 
 def is_standard_input_or_pipe(address: str) -> bool:
@@ -54,7 +57,8 @@ def is_standard_input_or_pipe(address: str) -> bool:
 def _kept(address: str, folder: Path) -> str:
     """Copy standard input or a pipe into a file of ``folder``, and return the file's path."""
     standard = address.startswith(STANDARD)
-    path = folder / NAME
+    name = COPY_OF_STANDARD if standard else COPY_OF_PIPE
+    path = folder / name
     try:
         if standard:
             _copy(standard_input(), path)
@@ -66,7 +70,7 @@ def _kept(address: str, folder: Path) -> str:
         raise StorageError(problem, where=Where(source=address)) from error
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()[:16]
-    kept = path.rename(folder / f"{NAME}-{digest}{address[1:] if standard else ''}")
+    kept = path.rename(folder / f"{name}-{digest}{address[1:] if standard else ''}")
     os.utime(kept, (0, 0))  # equal input should look equal, also by its time
     return str(kept)
 
@@ -74,7 +78,7 @@ def _kept(address: str, folder: Path) -> str:
 def standard_input() -> BinaryIO:
     """Return standard input as a binary stream. Raises StorageError if it is closed."""
     if sys.stdin is None:
-        raise StorageError("standard input is closed", where=Where(source=STANDARD))
+        raise StorageError("standard input is closed")
     return sys.stdin.buffer
 
 

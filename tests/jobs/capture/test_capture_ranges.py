@@ -209,3 +209,26 @@ def test_ranges_of_bad_xml_messages_are_all_captured(
     assert summary.operations == len(good)
     if good:
         assert place.names("ot") == [f"name {number}" for number in good]
+
+
+@pytest.mark.parametrize("split", [1, 60, 200, 1 << 20])
+@pytest.mark.parametrize("letters", ["?--W", "-?-?--WW", "W?----?W-", "??--", "--?"])
+def test_an_xml_message_without_operations_is_no_part_of_a_bad_transaction(
+    tmp_path: Path, letters: str, split: int
+) -> None:
+    """Each message is a transaction of its own, or none (-)."""
+    place = Place(tmp_path)
+    (tmp_path / "p.properties").write_text(XML_RULES.format(folder=tmp_path))
+    place.capture = load_capture(tmp_path / "p.properties")
+    texts = {
+        "W": '<t id="1"><o k="I" ts="2020-01-01"><ID>1</ID><NAME>name</NAME></o></t>',
+        "?": '<t id="1"><o k="I" ts="2020-13-01"><ID>1</ID><NAME>name</NAME></o></t>',
+        "-": "<heartbeat/>",
+    }
+    source = tmp_path / "in.txt"
+    source.write_text("".join(f"{texts[letter]}\n" for letter in letters))
+
+    summary = place.run("ot", replace(LINES, split_bytes=split, max_bad=2), source)
+
+    found = (summary.operations, summary.quarantined, summary.skipped_messages)
+    assert found == (letters.count("W"), letters.count("?"), letters.count("-"))

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from capture_place import QUARANTINE, Place
@@ -126,6 +126,49 @@ def test_any_windows_and_any_stops_give_what_files_give(
         assert names(place, "live") == expected[: len(names(place, "live"))]
         held = quarantined(place, "live")
         assert held == quarantined(place, "ot")[: len(held)]
+
+
+MARK = "\ufeff"  # a body without a record
+
+
+@given(
+    st.lists(st.sampled_from(["-", *"BMEW", "BE", "?"]), min_size=1, max_size=12),
+    st.lists(st.integers(1, 4), max_size=8),
+    st.sampled_from([0, 1 << 20]),
+)
+@example(["W", "?", "-", "-", "W"], [5], 0)
+@example(["B", "-", "?", "-", "E", "-", "W"], [1] * 7, 0)
+@example(["B", "-", "E", "-"], [1] * 4, 0)
+def test_a_message_without_operations_is_skipped_or_quarantined_as_in_files(
+    tmp_path_factory: pytest.TempPathFactory, messages: list[str], sizes: list[int], held_bytes: int
+) -> None:
+    place = Place(tmp_path_factory.mktemp("live"), spanning=True)
+    sent = [body or MARK for body in bodies([[*letters.strip("-")] for letters in messages])]
+    place.write(*sent)
+    expected = place.run("ot", QUARANTINE)
+    with live(place, ListFeed(sent, sizes), replace(GO, held_bytes=held_bytes)) as running:
+        reports = list(running.run())
+        unfinished = running.open_problem
+
+    skipped = sum(report.skipped for report in reports)
+    assert skipped + quarantined(place, "live").count(MARK) <= sent.count(MARK)
+    if unfinished is None:
+        assert skipped == expected.skipped_messages
+        assert sum(report.quarantined for report in reports) == expected.quarantined
+
+
+@pytest.mark.parametrize("sizes", [[], [1] * 5, [2] * 3])
+def test_in_stop_mode_only_the_messages_before_the_bad_transaction_are_skipped(
+    tmp_path: Path, sizes: list[int]
+) -> None:
+    place = Place(tmp_path, spanning=True)
+    sent = [MARK, *bodies([["B"]]), MARK, "bad", MARK]
+    with live(place, ListFeed(sent, sizes), STOP) as running:
+        with pytest.raises(TrailgateError, match=r"1 field|has not ended"):
+            list(running.run())
+        (note,) = running.notes
+
+    assert note.startswith("1 message contains only a byte order mark and was skipped")
 
 
 @FEEDS

@@ -106,6 +106,40 @@ def test_any_cutting_gives_the_same_operations(
     assert report.whole, list(report.findings)
 
 
+@pytest.mark.parametrize(
+    ("missing", "problem"),
+    [
+        ({1}, "continues that did not begin"),
+        ({4}, "a transaction begins inside another one"),
+        ({4, 5}, "an operation of the transaction tx2 is inside tx1"),
+        ({10}, None),  # the next batch will begin another transaction
+        ({2}, None),
+        ({2, 3, 9}, None),
+        ({0}, None),
+        ({1, 2, 3, 4, 7}, None),
+    ],
+)
+def test_missing_rows_are_noticed_as_the_documentation_says(
+    tmp_path: Path, missing: set[int], problem: str | None
+) -> None:
+    """docs/spark.md, "A stream without some of its rows"."""
+    query = Query(tmp_path)
+    left = [row for row in range(ROWS.num_rows) if row not in missing]
+    rows = ROWS.take(left)
+
+    if problem is not None:
+        with pytest.raises(TransactionError, match=problem):
+            query.commit(0, [rows])
+        return
+    assert query.commit(0, [rows])
+
+    manifest = read_manifest(str(query.prefix))
+    assert manifest is not None
+    assert bool(manifest.unfinished) == (10 in missing)
+    if 10 not in missing:
+        assert query.ids() == [ALL[row] for row in left]
+
+
 def test_the_manifest_has_where_each_query_is(tmp_path: Path) -> None:
     query, other = Query(tmp_path), Query(tmp_path, "other")
     first, second = cut(ROWS, 1)

@@ -46,7 +46,7 @@ def test_an_open_transaction_is_shown_when_asked_for(
 ) -> None:
     assert ids(growing, open_transactions="show") == ["1", "2", "3"]
     assert not caplog.records
-    with pytest.raises(OptionError, match="openTransactions applies to operations"):
+    with pytest.raises(OptionError, match="open transactions applies to operations"):
         read_trail(growing, records="all", open_transactions="show")
 
 

@@ -48,7 +48,7 @@ def test_an_option_has_one_name_in_all_spellings(name: str) -> None:
         ({"records": "some"}, "operations or all"),
         ({"table": "A.B", "tables": "C.*"}, "cannot be combined"),
         ({"tables": ""}, "not a list of tables"),
-        ({"records": "all", "table": "A.B"}, "table applies to operations"),
+        ({"records": "all", "table": "A.B"}, "a table in its types applies to operations"),
         ({"fromCsn": ""}, "empty"),
     ],
 )

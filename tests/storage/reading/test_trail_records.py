@@ -156,7 +156,7 @@ def test_records_are_chosen_by_table_and_position(tmp_path: Path) -> None:
 def test_options_of_operations_are_refused_for_records(tmp_path: Path) -> None:
     prefix = write_files(tmp_path / "ot", [KINDS])
 
-    with pytest.raises(OptionError, match="toCsn applies to operations"):
+    with pytest.raises(OptionError, match="a range of CSNs applies to operations"):
         list(read_trail(prefix, records="all", to_csn="5"))
 
 

@@ -47,7 +47,7 @@ from trailgate.cobol.values.codec import (
     NumberRepresentation,
 )
 from trailgate.columnar.code_pages import code_page, decode_with_page
-from trailgate.errors import DecodeError, OptionError, Where, did_you_mean, mask_logins
+from trailgate.errors import DecodeError, OptionError, Where, did_you_mean, shown_source
 
 KIND_COLUMN = "_record"
 
@@ -169,7 +169,7 @@ class KindsDecoder:
         if not self._chains:
             return self
         bound = copy(self)
-        bound.ids = RecordIds(mask_logins(path), self._chains)
+        bound.ids = RecordIds(shown_source(path), self._chains)
         return bound
 
     @cached_property

@@ -33,7 +33,7 @@ from trailgate.cobol.records.kinds_decoding import (
 from trailgate.cobol.records.record_bytes import RecordBytes, records_at
 from trailgate.cobol.records.record_ids import ID_COLUMN, RecordIds
 from trailgate.cobol.records.record_options import ERRORS_COLUMN, BadFieldPolicy
-from trailgate.errors import DecodeError, OptionError, Where, mask_logins
+from trailgate.errors import DecodeError, OptionError, Where, shown_source
 
 MOST_BYTES: Final = 1 << 30  # the maximum of one tree, which is decoded in one piece
 
@@ -90,7 +90,7 @@ class NestedDecoder(KindsDecoder):
     def of_file(self, path: str) -> NestedDecoder:
         """Return the decoder for the record trees of one file."""
         bound: NestedDecoder = super().of_file(path)  # type: ignore[assignment]  # a copy of this one
-        bound._path = mask_logins(path)
+        bound._path = shown_source(path)
         return bound
 
     def children_of(self, name: str) -> Sequence[str]:

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from trailgate.arrays import CHUNK, Longs
 from trailgate.columnar.gather import gather
 from trailgate.columnar.rows import distinct_numbers
-from trailgate.errors import StorageError, mask_logins
+from trailgate.errors import StorageError, shown_source
 from trailgate.messages.message_batch import MessageBatch
 from trailgate.messages.problems import Problems
 from trailgate.model.positions import format_positions
@@ -97,7 +97,7 @@ class QuarantineWriter:
     ) -> None:
         assert self._path is not None
         known, which = distinct_numbers(positions.files)
-        names = [mask_logins(self._files.files[number].path) for number in known.tolist()]
+        names = [shown_source(self._files.files[number].path) for number in known.tolist()]
         source = names[0] if len(names) == 1 else pa.array(names, pa.string()).take(pa.array(which))
         places = format_positions(positions.files, positions.offsets)
         lines = format_quarantine_lines(bodies, headers, source, places, reasons)

@@ -43,7 +43,7 @@ from trailgate.storage.files.locks import lock
 # The rows of an id file: each id and the CRC-32 of the message's body, which old files do not have.
 IDS_SCHEMA: Final = pa.schema([pa.field("id", pa.string()), pa.field("checksum", pa.int64())])
 _UNIQUE: Final = (
-    "An id must be unique. Let the sender set a unique id for each message, or receive by STOMP, where ActiveMQ sets ids itself. "
+    "An id must be unique. Let the sender set a unique id for each message (by STOMP, ActiveMQ sets ids itself). "
     "The broker still has the message"
 )
 

@@ -20,7 +20,7 @@ from trailgate.capture.capture import Capture, Parsed
 from trailgate.live.files.journal_reader import JournalIndex, JournalRange
 from trailgate.live.files.journal_writer import StoredMessages
 from trailgate.live.jobs.feed import FeedPart
-from trailgate.live.jobs.units import UnitSorter, count_feed_skips
+from trailgate.live.jobs.units import UnitSorter
 from trailgate.messages.message_batch import MessageBatch, batch_of_received
 from trailgate.messages.problems import Problem
 from trailgate.messages.skipped import SkippedTotals, add_skipped, skipped_notes
@@ -140,8 +140,8 @@ def operations_of(
         numbers = np.arange(stored.number, stored.end)
         part = FeedPart(batch, unreadable, numbers, stored.end)
         notes |= parsed.notes
-        skipped = add_skipped(skipped, count_feed_skips(part, parsed.skipped))
         taken = units.take(part, parsed)
+        skipped = add_skipped(skipped, taken.skipped)
         yield from (operations for operations, _ in taken.complete)
         if taken.error is not None:
             raise taken.error
@@ -152,6 +152,7 @@ def operations_of(
         error.where = replace(error.where, source=str(messages.folder), message=messages.end - 1)
         raise error
     taken = units.end(ended, messages.end)
+    skipped = add_skipped(skipped, taken.skipped)
     yield from (operations for operations, _ in taken.complete)
     lines += taken.lines
     if lines and quarantine is not None:

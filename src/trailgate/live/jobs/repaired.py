@@ -22,7 +22,7 @@ import numpy as np
 import pyarrow as pa
 
 from trailgate.capture.capture import Capture
-from trailgate.errors import DecodeError, StorageError, TrailgateError, Where
+from trailgate.errors import DecodeError, StorageError, TrailgateError, Where, shown_source
 from trailgate.jobs.capture.ranges import encode_or_reject
 from trailgate.live.jobs.run import interruption_error
 from trailgate.live.jobs.source import read_source_position
@@ -170,7 +170,7 @@ def _distinct(passed: Iterable[_Line]) -> list[_Line]:
     for line in passed:
         first = lines.setdefault(line.position, line)
         if (first.body, first.headers) != (line.body, line.headers):
-            problem = f"the message at position {line.position} is also in {first.path}, line {first.number}, with other contents"
+            problem = f"the message at position {line.position} is also in {shown_source(first.path)}, line {first.number}, with other contents"
             where = Where(source=line.path, line=line.number)
             raise DecodeError(problem, where=where, hint="Keep only the line that is right")
     return [lines[position] for position in sorted(lines)]

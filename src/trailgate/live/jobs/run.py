@@ -31,7 +31,7 @@ from trailgate.live.jobs.feed import (
     make_feed,
 )
 from trailgate.live.jobs.source import SourcePosition, read_source_position
-from trailgate.live.jobs.units import HELD_BYTES, UnitResult, UnitSorter, count_feed_skips
+from trailgate.live.jobs.units import HELD_BYTES, UnitResult, UnitSorter
 from trailgate.messages.message_ids import JMS_MESSAGE_ID, MessageIdRule, message_id_header
 from trailgate.messages.skipped import (
     SkippedTotals,
@@ -246,15 +246,13 @@ class LiveCapture:
     def _take(self, received: FeedPart) -> BatchReport:
         part, duplicates = self._ids.deduplicate(received)
         taken = UnitResult((), (), self._units.next_number(part.end), self._units.reason)
-        skipped: SkippedTotals = {}
         if len(part):
             parsed = self._capture.parse(part.messages, self._state, part.problems)
             self._state = parsed.state
-            skipped = count_feed_skips(part, parsed.skipped)
             # A note that is built from several batches, such as a number of heartbeats, is not among them.
             notes = self._capture.warnings_of_part(parsed.notes) & parsed.notes
-            self._note(notes, skipped)
             taken = self._units.take(part, parsed)
+            self._note(notes, taken.skipped)
         # The commit comes last, maybe only after later messages. After a crash before it, operations are
         # skipped and lines are cut off when the messages are read again.
         counts, transactions = self._append(taken)
@@ -266,8 +264,7 @@ class LiveCapture:
             self._commit()
         if taken.error is not None:
             raise taken.error
-        dropped = duplicates, count_skipped(skipped)
-        return self._report(received, taken, dropped, counts, transactions)
+        return self._report(received, taken, duplicates, counts, transactions)
 
     def _append(self, taken: UnitResult) -> tuple[Counts, int]:
         """Append a part's complete operations that the trail does not contain yet.
@@ -317,12 +314,11 @@ class LiveCapture:
         self,
         part: FeedPart,
         taken: UnitResult,
-        dropped: tuple[int, int],
+        duplicates: int,
         counts: Counts,
         transactions: int,
     ) -> BatchReport:
-        """Report a batch. `dropped` are the numbers of duplicates and of messages without operations."""
-        duplicates, skipped = dropped
+        """Report a batch."""
         file, offset = self._appender.place
         sent = part.sent
         return BatchReport(
@@ -332,7 +328,7 @@ class LiveCapture:
             repeated=part.repeated,
             duplicates=duplicates,
             quarantined=len(taken.lines),
-            skipped=skipped,
+            skipped=count_skipped(taken.skipped),
             lag_messages=self._feed.lag(taken.number),
             lag_seconds=None if sent is None else round(time.time() - sent / 1000, 3),
             trail_file=file,

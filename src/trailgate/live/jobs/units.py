@@ -25,7 +25,7 @@ from trailgate.capture.capture import Parsed
 from trailgate.errors import TrailgateError, Where
 from trailgate.jobs.capture.ranges import OTHERS, encode_or_reject
 from trailgate.live.jobs.feed import FeedPart
-from trailgate.messages.skipped import SkippedMessages, SkippedTotals
+from trailgate.messages.skipped import SkippedMessages, SkippedTotals, add_skipped
 from trailgate.model.changes import ChangeBatch
 from trailgate.storage.files.durable import convert_write_errors
 from trailgate.storage.files.quarantine import format_quarantine_line
@@ -103,7 +103,8 @@ class _OpenUnit:
     """A unit to which later messages may belong, with its operations and messages so far.
 
     ``number`` is the number of its first message. A bad unit has a ``reason``, and quarantine lines
-    instead of operations and messages.
+    instead of operations and messages. ``skipped`` are its messages without operations, unless it
+    is bad.
     """
 
     number: int
@@ -111,6 +112,7 @@ class _OpenUnit:
     messages: SpillingBuffer[tuple[FeedPart, Longs]]
     lines: list[bytes] = field(default_factory=list)
     reason: str | None = None
+    skipped: SkippedTotals = field(default_factory=dict)
 
     @property
     def operations(self) -> Iterator[AppendedUnits]:
@@ -128,6 +130,8 @@ class UnitResult:
     - ``reason``: the fault of the bad unit to which that message may belong, or None.
     - ``error``: the first bad message's error, if bad messages stop the run. ``complete`` then has
       the operations of the units before it.
+    - ``skipped``: the messages without operations, of the same units as ``complete``. Those of bad
+      units are quarantined instead, and those of an open unit are counted when it ends.
     """
 
     complete: Iterable[AppendedUnits]
@@ -135,6 +139,7 @@ class UnitResult:
     number: int
     reason: str | None = None
     error: TrailgateError | None = None
+    skipped: SkippedTotals = field(default_factory=dict)
 
 
 class UnitSorter:
@@ -173,7 +178,9 @@ class UnitSorter:
             return self._stop_before(part, parsed, unit, bad[min(bad)], min(bad))
         # the usual case: everything is good and complete
         if not bad and self._open is None and not parsed.state.is_open:
-            return UnitResult(((parsed.batch, encoded),) if parsed.batch.rows else (), (), part.end)
+            complete = ((parsed.batch, encoded),) if parsed.batch.rows else ()
+            skipped = _count_skips(part, parsed.skipped)
+            return UnitResult(complete, (), part.end, skipped=skipped)
         return self._divide(part, parsed, unit, bad)
 
     def end(self, parsed: Parsed, number: int) -> UnitResult:
@@ -188,7 +195,7 @@ class UnitSorter:
         errors = [*(problem.error for problem in parsed.problems), *blamed.values()]
         if not errors:
             last: list[AppendedUnits] = [(parsed.batch, None)] if parsed.batch.rows else []
-            return UnitResult(chain(opened.operations, last), (), number)
+            return UnitResult(chain(opened.operations, last), (), number, skipped=opened.skipped)
         lines = (
             line
             for part, rows in opened.messages
@@ -219,24 +226,22 @@ class UnitSorter:
         blamed = 0 if at < 0 else int(unit[at])
         number = self._first_number(part, unit, blamed)
         buffered: Iterable[AppendedUnits] = ()
+        skipped = _count_skips(
+            part, parsed.skipped, _units_of(parsed.skipped.message, unit) < blamed
+        )
         if blamed > 0 and self._open is not None:
             buffered = self._open.operations
+            skipped = add_skipped(self._open.skipped, skipped)
         # the operations of the units before the bad one
-        before = self._units_of(parsed, unit) < blamed
+        before = _units_of(parsed.message, unit) < blamed
         complete: list[AppendedUnits] = [(parsed.batch.where(before), None)] if before.any() else []
-        return UnitResult(chain(buffered, complete), (), number, error=error)
+        return UnitResult(chain(buffered, complete), (), number, error=error, skipped=skipped)
 
     def _first_number(self, part: FeedPart, unit: Longs, number: int) -> int:
         """Return the number of the first message of a unit; ``number`` is the unit within the part."""
         if number == 0 and self._open is not None:
             return self.next_number(int(part.numbers[0]))
         return int(part.numbers[int(np.searchsorted(unit, number))])
-
-    def _units_of(self, parsed: Parsed, unit: Longs) -> Longs:
-        """Return the unit of each operation. ``unit`` has the unit of each message."""
-        # message -1 means an operation of an earlier part, which belongs to unit 0
-        inside = parsed.message >= 0
-        return np.where(inside, unit[np.where(inside, parsed.message, 0)], 0)
 
     def _divide(
         self, part: FeedPart, parsed: Parsed, unit: Longs, bad: Mapping[int, TrailgateError]
@@ -246,8 +251,9 @@ class UnitSorter:
         ``unit`` has the unit of each message, and ``bad`` the error of each bad message.
         """
         reasons = _unit_reasons(bad, unit, self.reason)
-        unit_of_operation, last = self._units_of(parsed, unit), int(unit[-1])
+        unit_of_operation, last = _units_of(parsed.message, unit), int(unit[-1])
         closed = last if parsed.state.is_open else last + 1  # units below this number have ended
+        skipped = self._skipped_of_ended(part, parsed, unit, reasons, closed)
         buffered: Iterable[AppendedUnits] = ()
         complete: list[AppendedUnits] = []
         lines: list[bytes] = []
@@ -273,14 +279,33 @@ class UnitSorter:
                 self._open = self._unit(int(part.numbers[first]))
                 self._extend(self._open, part, unit == last, bad, reasons.get(last))
         if self._open is not None:
-            of_last = unit_of_operation == last
-            if self._open.reason is None and of_last.any():
-                self._open.batches.add(parsed.batch.where(of_last), part.size)
+            if self._open.reason is None:
+                _buffer(self._open, part, parsed, unit)
             lines += self._open.lines
             self._open.lines.clear()
+        number = self.next_number(part.end)
         return UnitResult(
-            chain(buffered, complete), tuple(lines), self.next_number(part.end), self.reason
+            chain(buffered, complete), tuple(lines), number, self.reason, skipped=skipped
         )
+
+    def _skipped_of_ended(
+        self,
+        part: FeedPart,
+        parsed: Parsed,
+        unit: Longs,
+        reasons: Mapping[int, str],
+        closed: int,
+    ) -> SkippedTotals:
+        """Count the messages without operations in the units below ``closed``, except bad units.
+
+        ``unit`` has the unit of each message, and ``reasons`` the reason of each bad unit.
+        """
+        own = _units_of(parsed.skipped.message, unit)
+        good = (own < closed) & ~np.isin(own, np.fromiter(reasons, np.int64))
+        skipped = _count_skips(part, parsed.skipped, good)
+        if self._open is None or closed == 0 or 0 in reasons:
+            return skipped
+        return add_skipped(self._open.skipped, skipped)
 
     def _extend(
         self,
@@ -301,7 +326,7 @@ class UnitSorter:
                 opened.messages.add((part, rows), part.size)
             return
         if opened.reason is None:
-            opened.reason = reason
+            opened.reason, opened.skipped = reason, {}
             opened.batches.clear()
             for buffered, buffered_rows in opened.messages:
                 opened.lines += self._lines(buffered, buffered_rows, {}, reason)
@@ -328,8 +353,32 @@ class UnitSorter:
             )
 
 
-def count_feed_skips(part: FeedPart, skipped: SkippedMessages) -> SkippedTotals:
-    """Count, by reason, the messages in a part of a live capture's feed that have no operations."""
+def _buffer(opened: _OpenUnit, part: FeedPart, parsed: Parsed, unit: Longs) -> None:
+    """Add the operations and the skipped messages of a part's last unit to that unit. ``unit`` has the unit of each message."""
+    own = _units_of(parsed.message, unit) == unit[-1]
+    if own.any():
+        opened.batches.add(parsed.batch.where(own), part.size)
+    of_skipped = _units_of(parsed.skipped.message, unit) == unit[-1]
+    skipped = _count_skips(part, parsed.skipped, of_skipped)
+    opened.skipped = add_skipped(opened.skipped, skipped)
+
+
+def _units_of(message: Longs, unit: Longs) -> Longs:
+    """Return the unit of each operation or skipped message by its message number. ``unit`` has the unit of each message."""
+    # message -1 is one of an earlier part, which belongs to unit 0
+    inside = message >= 0
+    return np.where(inside, unit[np.where(inside, message, 0)], 0)
+
+
+def _count_skips(
+    part: FeedPart, skipped: SkippedMessages, chosen: Mask | None = None
+) -> SkippedTotals:
+    """Count, by reason, the messages in a part of a live capture's feed that have no operations.
+
+    ``chosen`` selects the messages to count.
+    """
+    if chosen is not None:
+        skipped = skipped.where(chosen)
 
     def place(at: int) -> Where:
         number = int(part.numbers[max(int(skipped.message[at]), 0)])

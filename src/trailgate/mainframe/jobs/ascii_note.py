@@ -18,7 +18,7 @@ from trailgate.cobol.records.framing import Framing
 from trailgate.cobol.values.code_pages import page_of_field
 from trailgate.cobol.values.codec import ValueOptions
 from trailgate.columnar.code_pages import SingleBytePage
-from trailgate.errors import TrailgateError, mask_logins
+from trailgate.errors import TrailgateError, shown_source
 from trailgate.mainframe.files.record_files import RecordSplit, read_record_split
 
 _LOG: Final = logging.getLogger(__name__)
@@ -55,7 +55,7 @@ def warn_of_ascii(
         for common in (COMMON.encode(), bytes(map(page.characters.index, COMMON)))
     )
     if of_ascii >= ENOUGH and of_page <= FEW:
-        _LOG.warning(NOTE, mask_logins(split.file.path), page.name)
+        _LOG.warning(NOTE, shown_source(split.file.path), page.name)
 
 
 def _text_at_fixed_offsets(layout: CopybookLayout) -> Iterator[CopybookField]:

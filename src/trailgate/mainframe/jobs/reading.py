@@ -25,7 +25,7 @@ from trailgate.cobol.records.record_bytes import RecordBytes, records_at
 from trailgate.cobol.records.record_options import (
     ColumnShape,
 )
-from trailgate.errors import OptionError, TrailgateError, mask_logins
+from trailgate.errors import OptionError, TrailgateError, shown_source
 from trailgate.mainframe.files.record_files import (
     WHOLE_FILE,
     RecordSplit,
@@ -189,7 +189,7 @@ def read_undecoded_records(
     ``tally`` counts records that were skipped because of their length.
     """
     framing = options.framing
-    texts = {FILE_COLUMN: mask_logins(split.file.path), **dict(split.file.partitions)}
+    texts = {FILE_COLUMN: shown_source(split.file.path), **dict(split.file.partitions)}
     for chunk in read_record_split(split, framing, _chunk_bytes(framing.length)):
         records = records_at(
             chunk.data, chunk.starts, chunk.ends, first=chunk.first, base=chunk.base

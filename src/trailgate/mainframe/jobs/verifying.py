@@ -24,7 +24,7 @@ from trailgate.cobol.records.record_bytes import RecordBytes
 from trailgate.cobol.records.record_options import BadFieldPolicy
 from trailgate.cobol.values.codec import FaultReason
 from trailgate.columnar.gather import sliding_windows
-from trailgate.errors import TrailgateError, mask_logins
+from trailgate.errors import TrailgateError, shown_source
 from trailgate.mainframe.files.record_files import (
     WHOLE_FILE,
     RecordFile,
@@ -304,7 +304,7 @@ def join_findings(job: VerifyJob, findings: Iterable[VerifyFindings]) -> Records
     """
     total, unread, rest = VerifyFindings(job.examples), list[str](), iter(findings)
     for file in job.files:
-        name, end = mask_logins(file.path), 0
+        name, end = shown_source(file.path), 0
         broken: TrailgateError | None = None
         for split in file.splits:
             one = next(rest)

@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 
 from pyarrow import fs
 
-from trailgate.errors import StorageError, Where, mask_logins
+from trailgate.errors import StorageError, Where, mask_logins, shown_source
 from trailgate.storage.files.addresses import (
     LOCAL,
     RENAME,
@@ -225,8 +225,8 @@ def describe_empty_files(paths: Sequence[str]) -> str:
     if not paths:
         return ""
     if len(paths) == 1:
-        return f"{mask_logins(paths[0])} is empty (0 bytes): was it written completely?"
-    names = mask_logins(_first_names(paths))
+        return f"{shown_source(paths[0])} is empty (0 bytes): was it written completely?"
+    names = _first_names([shown_source(path) for path in paths])
     return f"{len(paths):,} files are empty (0 bytes): {names}: were they written completely?"
 
 

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 
 from trailgate.arrays import CHUNK, Longs, Octets
 from trailgate.columnar.rows import distinct_numbers
-from trailgate.errors import DecodeError, TrailgateError, Where
+from trailgate.errors import DecodeError, TrailgateError, Where, shown_source
 from trailgate.messages.error_columns import ErrorColumns
 from trailgate.messages.message_batch import MessageBatch, MessageCutter
 from trailgate.storage.files.addresses import Addresses
@@ -204,7 +204,7 @@ def with_message_place(
     error: TrailgateError, files: MessageFiles, position: MessagePosition
 ) -> TrailgateError:
     """Add to a message's error the name of its message file and, if the file has several messages, its offset."""
-    where, path = error.where, files.files[position.file].path
+    where, path = error.where, shown_source(files.files[position.file].path)
     if files.is_lined(position.file):
         error.where = replace(where, source=path, message=None, begin=position.offset)
     else:  # the file is a single message, or this is a part of it
@@ -218,7 +218,8 @@ def with_message_places(
 ) -> ErrorColumns:
     """Add the message files and offsets to the errors of several messages, as `with_message_place` does for one."""
     known, which = distinct_numbers(numbers)
-    paths = pa.array([files.files[number].path for number in known.tolist()], pa.string())
+    names = [shown_source(files.files[number].path) for number in known.tolist()]
+    paths = pa.array(names, pa.string())
     lined = np.array([files.is_lined(number) for number in known.tolist()], bool)[which]
     source = paths[0] if len(paths) == 1 else paths.take(pa.array(which))
     begin, within = errors.columns.get("begin"), errors.columns.get("offset")

@@ -22,7 +22,16 @@ from trailgate.options import NAMES, TEXT, Options, OptionType, choice, field_op
 from trailgate.trail.values.charsets import find_charset
 
 ALL_RECORDS: Final = "all"
-OF_OPERATIONS: Final = ("table", "times", "from_csn", "to_csn", "undo", "open_transactions")
+# Options for operations, not for records: their names in errors. Spark, Python and the command line
+# spell the options differently.
+OF_OPERATIONS: Final = {
+    "table": "a table in its types",
+    "times": "the form of times",
+    "from_csn": "a range of CSNs",
+    "to_csn": "a range of CSNs",
+    "undo": "the choice of backed-out operations",
+    "open_transactions": "the choice of open transactions",
+}
 EXCLUDE: Final = "exclude"
 AS_TEXT: Final = "text"
 DEFINITIONS: Final = OptionType(
@@ -122,8 +131,8 @@ class ReadOptions:
             for row in OPTIONS:
                 if row.name in OF_OPERATIONS and getattr(self, row.name) is not None:
                     raise OptionError(
-                        f"{row.spelling} applies to operations, but records=all returns records",
-                        hint="Select records by tables, fromPosition, toPosition or after",
+                        f"{OF_OPERATIONS[row.name]} applies to operations, but all records are read",
+                        hint="Records are selected by tables and by positions",
                     )
         if self.table is not None and self.tables is not None:
             raise OptionError(
@@ -138,20 +147,16 @@ class ReadOptions:
         for first, last in RANGES:
             low, high = getattr(self, first), getattr(self, last)
             if low is not None and high is not None and _is_above(low, high):
-                problem = f"{_spelling(first)} {low} is above {_spelling(last)} {high}"
-                raise OptionError(problem, hint="The range is empty")
+                what = "CSN" if first == "from_csn" else "position"
+                raise OptionError(f"the range is empty: the {what} {low} is above {high}")
 
     @property
     def csn_limits(self) -> dict[str, str | None]:
-        """The limits that are CSNs, by the spelling of their options."""
-        return {_spelling(name): getattr(self, name) for name in ("from_csn", "to_csn")}
+        """The limits that are CSNs, each with its name for errors."""
+        return {"the range's first CSN": self.from_csn, "the range's last CSN": self.to_csn}
 
 
 OPTIONS: Final = Options("trail", field_options(ReadOptions))
-
-
-def _spelling(name: str) -> str:
-    return OPTIONS.row(name).spelling
 
 
 def _is_above(low: str, high: str) -> bool:

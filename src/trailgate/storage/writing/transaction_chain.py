@@ -3,7 +3,9 @@
 A trail contains the transaction's id only in the transaction's first record, so an operation in the
 wrong place would be read back with a different id. ``check_continuation`` rejects operations of a
 batch that do not fit; live trails use it alone. ``TransactionChain`` checks all batches of a part in
-this way; it is used for streams, whose transactions may span parts and batches.
+this way; it is used for streams, whose transactions may span parts and batches. Neither notices
+rows that are missing between the first and the last of a transaction, since an operation has no
+number in its transaction.
 ``RepairingTransactionChain`` is used for DataFrames: if operations of a transaction were filtered
 out, it recomputes the indicators of the rest (decision 0059). Both chains check ids and positions.
 """

@@ -52,6 +52,8 @@ def received_messages(
     if dialect.surrogates:
         bodies = _joined_surrogates(bodies)
     ids = lines.values(id_header or "message-id")
+    # An empty id identifies nothing, so it counts as a missing one.
+    ids = pc.if_else(pc.equal(ids, ""), pa.scalar(None, pa.string()), ids)
     if dialect.id_tail and id_header is None:
         # The broker's number is unique only within its store. Together with the time of sending it
         # also differs from the numbers of another store, such as that of a new installation.
