@@ -223,7 +223,7 @@ def test_a_line_without_its_position_is_refused(place: Place) -> None:
         with pytest.raises(DecodeError) as raised:
             repair(place, path)
         assert raised.value.where.line == 2
-    with pytest.raises(StorageError, match="cannot open the messages"):
+    with pytest.raises(StorageError, match="no messages here"):
         repair(place, place.folder / "none.jsonl")
 
 
