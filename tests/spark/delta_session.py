@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import shutil
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -30,7 +31,7 @@ from oracles.apply_naive import Operation
 from oracles.modes_naive import KEPT
 from spark.interpreted import INTERPRETED
 from spark.merged_tables import BOTH, order_rows, sorted_rows, write_kinds, write_orders
-from trailgate import ApplyError, StorageError, apply_trail
+from trailgate import ApplyError, DefinitionError, StorageError, apply_trail
 from trailgate.apply.spark import delta as session_delta
 from trailgate.apply.spark import merge as session_merge
 from trailgate.apply.spark.delta import SessionDeltaTarget
@@ -225,6 +226,24 @@ def test_either_library_continues_the_other(apply: Callable[..., Any], tmp_path:
         while len(source.log) == done:
             source.transaction()
     assert versions == sorted(set(versions))
+
+
+def test_what_was_dropped_is_not_created_again(
+    spark: SparkSession, apply: Callable[..., Any], tmp_path: Path
+) -> None:
+    full = {"a": 1, "b": 2, "c": 3}
+    write_log(tmp_path / "ot", [Operation("I", 1, 1, full, 1)])
+    apply()
+    write_log(tmp_path / "ot", [Operation("I", 2, 2, full, 2)])
+    path = tmp_path / "lake/hr/t"
+    rows = spark.read.format("delta").load(str(path)).drop("c")
+    overwrite = rows.write.format("delta").mode("overwrite").option("overwriteSchema", "true")
+    overwrite.save(str(path))
+    with pytest.raises(DefinitionError, match="dropped this column"):
+        apply()
+    shutil.rmtree(path)
+    with pytest.raises(DefinitionError, match="no longer exists"):
+        apply()
 
 
 def test_a_merge_that_is_repeated_makes_no_second_commit(

@@ -25,7 +25,14 @@ from laws import WHOLE, chance, one_of
 from oracles.apply_naive import Operation, Source
 from spark.interpreted import INTERPRETED
 from spark.merged_tables import order_rows, sorted_rows, write_kinds, write_orders
-from trailgate import ApplyError, OptionError, StorageError, apply_trail, verify_tables
+from trailgate import (
+    ApplyError,
+    DefinitionError,
+    OptionError,
+    StorageError,
+    apply_trail,
+    verify_tables,
+)
 from trailgate.apply.effects.table_changes import TableChanges
 from trailgate.apply.spark import iceberg as session_iceberg
 from trailgate.apply.spark.iceberg import SessionIcebergTarget
@@ -208,6 +215,28 @@ def test_a_table_gets_columns_and_wider_integers(place: Place) -> None:
     assert table is not None
     target.widen(table, ("own",))
     assert place.rows("hr.t").schema.field("own").type == pa.int64()
+
+
+def test_what_was_dropped_is_not_created_again(place: Place) -> None:
+    write_log(place.trail, [Operation("I", 1, 1, FULL, 1)])
+    place.apply()
+    write_log(place.trail, [Operation("I", 2, 2, FULL, 2)])
+    drop_column = f"ALTER TABLE {place.name}.hr.t DROP COLUMN c"
+    drops = {
+        drop_column: "dropped this column",
+        f"DROP TABLE {place.name}.hr.t": "no longer exists",
+    }
+    for statement, problem in drops.items():
+        place.spark.sql(statement)
+        with pytest.raises(DefinitionError, match=problem):
+            place.apply()
+    assert place.target.positions() == []
+
+    place.spark.sql(
+        f"CREATE TABLE {place.name}.hr.t (id bigint, a bigint, b bigint, c bigint) USING iceberg"
+    )
+    place.apply()
+    assert place.rows("hr.t")["id"].to_pylist() == [2]
 
 
 def test_a_position_is_written_once(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,6 +23,7 @@ from trailgate.apply.effects.tables import TargetTable, add_missing_columns, mak
 from trailgate.apply.jobs.options import ApplyOptions
 from trailgate.apply.jobs.split_operations import KnownTable
 from trailgate.apply.replicat.mapping import ReplicatMapping as MapStatements
+from trailgate.apply.targets.checkpoints import build_dropped_table_error
 from trailgate.apply.targets.target import (
     AppliedPosition,
     ApplyTarget,
@@ -40,7 +41,6 @@ SAME_TARGET_HINT: Final = (
     "With --params, MAP {}, TARGET {} writes both as one table. Two MAP statements keep them apart if the first has "
     "FILTER (@STREQ (@GETENV ('GGHEADER', 'TABLENAME'), '{}') = 1) and each its own TARGET"
 )
-GONE_HINT: Final = "Restore the table, or apply the trail to a new one with another --group. This group does not repeat earlier operations"
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,10 +170,7 @@ class TargetSchemas:
                 raise DefinitionError(problem, where=Where(table=name), hint=NO_TABLE_HINT)
             at = self._target.position(expected if existing is None else existing)
             if existing is None and at is not None and self._bound is None:
-                problem = (
-                    "the target's table no longer exists, but operations were applied to it before"
-                )
-                raise DefinitionError(problem, where=Where(table=name), hint=GONE_HINT)
+                raise build_dropped_table_error(name)
             # A batch without operations on a table does not update its position, only that of all
             # tables. So the later of the two counts.
             done = max((one.position for one in (at, reached) if one), default="")

@@ -24,9 +24,14 @@ from trailgate.apply.targets import sql
 from trailgate.apply.targets.checkpoints import (
     ICEBERG_POSITION,
     LAKE_STATE,
+    AppliedTable,
+    check_known_columns,
     decode_lake_checkpoint,
+    decode_lake_tables,
+    encode_known_columns,
     encode_lake_checkpoint,
     iceberg_group_name,
+    lake_path,
 )
 from trailgate.apply.targets.faults import build_concurrent_run_error, build_conflict_error
 from trailgate.apply.targets.target import AppliedPosition, TablePosition
@@ -58,25 +63,27 @@ class SessionIcebergTarget:
             # Raises now if the session has no such catalog.
             spark.sql(f"SHOW NAMESPACES IN {quote_name(self._root[0])}").collect()
         self._checkpoint = self._checkpoint_row()
-        self._names = set(self._checkpoint["tables"]) if self._checkpoint else set()
+        self._applied = decode_lake_tables([self._checkpoint] if self._checkpoint else [])
 
     def position(self, table: TargetTable | None) -> AppliedPosition | None:
         """Return a table's position from the properties of its snapshots, read through the session.
 
-        If ``table`` is None, return the position of all tables, from the checkpoint table.
+        If ``table`` is None, or does not exist any more, return the position of all tables, from the
+        checkpoint table.
         """
+        row = self._checkpoint
+        whole = None if row is None else decode_lake_checkpoint(row)
         if table is None:
-            row = self._checkpoint
-            return None if row is None else decode_lake_checkpoint(row)
+            return whole
         name = self._name(table.name)
         with _refusing(name):
             if not self._exists(name):
-                return None
+                return whole if lake_path(table) in self._applied else None
         last = self._last(name)[0]
         if last is None:
             return None
-        # The checkpoint lacks this table if a run was killed after it had created the table.
-        self._names.add("/".join(table.name))
+        # The checkpoint lacks this table, or columns of it, if a run was killed after the table's commit.
+        self._applied[lake_path(table)] = AppliedTable(encode_known_columns(table))
         return AppliedPosition("", last)
 
     def _last(self, name: str) -> tuple[str | None, int | None]:
@@ -114,10 +121,13 @@ class SessionIcebergTarget:
     def positions(self) -> list[TablePosition]:
         """Return the position and current snapshot of each Iceberg table that the group has written."""
         applied = []
-        for name in sorted(self._names):
-            position, version = self._last(self._name(name.split("/")))
+        for path in sorted(self._applied):
+            name = self._name(path.split("/"))
+            with _refusing(name):
+                exists = self._exists(name)
+            position, version = self._last(name) if exists else (None, None)
             if position is not None:
-                applied.append(TablePosition(name.replace("/", "."), position, version))
+                applied.append(TablePosition(path.replace("/", "."), position, version))
         return applied
 
     def find_table(self, table: TargetTable) -> TargetTable | None:
@@ -126,7 +136,10 @@ class SessionIcebergTarget:
         with _refusing(name):
             if not self._spark.catalog.tableExists(name):
                 return None
-            return table.as_defined(table.name, arrow_schema(self._spark.table(name).schema))
+            existing = table.as_defined(table.name, arrow_schema(self._spark.table(name).schema))
+        known = self._applied.get(lake_path(table), AppliedTable()).known_columns
+        check_known_columns(table, existing, known)
+        return existing
 
     def plan_table(self, table: TargetTable) -> TargetTable:
         """Return the table unchanged, because Iceberg can represent all of its types."""
@@ -196,7 +209,7 @@ class SessionIcebergTarget:
             temporary_settings(self._spark, {SETTING + self._property: at.position}),
         ):
             self._write(name, effects)
-        self._names.add("/".join(table.name))
+        self._applied[lake_path(table)] = AppliedTable(encode_known_columns(table))
 
     def _write(self, name: str, effects: TableChanges) -> None:
         """Write changes to an Iceberg table with the cheapest statement of the session: overwrite, append, UPDATE or MERGE."""
@@ -216,7 +229,7 @@ class SessionIcebergTarget:
 
     def commit(self, at: AppliedPosition) -> None:
         """Record through the session, in the checkpoint table, that all Iceberg tables are applied up to the position."""
-        row = encode_lake_checkpoint(at, self._names, pa.int64())
+        row = encode_lake_checkpoint(at, self._applied, pa.int64())
         name = self._name((LAKE_STATE, self._group))
         with _refusing(name):
             self._create_namespace((LAKE_STATE,))

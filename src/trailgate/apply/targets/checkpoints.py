@@ -11,7 +11,8 @@ A table's row also has the names of the columns that are applied to it. The tabl
 these columns when a later run writes it.
 
 Delta and Iceberg store the position of a table in its commits. The position of all tables together
-is the only row of a table per group, ``_trailgate/GROUP``, which also lists the tables.
+is the only row of a table per group, ``_trailgate/GROUP``, which also lists the tables and their
+applied columns. So the list remains if somebody drops a table.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
-from itertools import groupby
-from typing import Any, Final
+from itertools import groupby, repeat
+from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 
@@ -36,8 +37,19 @@ STATUS: Final = f"SELECT * FROM {CHECKPOINT} ORDER BY grp, target"
 LAKE_STATE: Final = "_trailgate"  # the folder or namespace of the checkpoint tables of a lake
 # Of a snapshot of an Iceberg table, and of the table; {} is the group.
 ICEBERG_POSITION: Final = "trailgate.{}.position"
-STORED_DISCARDS: Final = "__discards"  # the same in an Iceberg catalog, where a dot divides names
+STORED_DISCARDS: Final = "__discards"  # DISCARDS in an Iceberg catalog, where a dot divides names
 DROPPED_HINT: Final = "Restore the column with its values, or add it yourself if they may be NULL; or exclude it with COLMAP in a parameter file"
+GONE_HINT: Final = "Restore the table, or create it yourself if it may begin empty; or exclude it from this group, which does not repeat earlier operations, and apply it with another --group"
+
+
+class AppliedTable(NamedTuple):
+    """A table of a lake as a group's checkpoint lists it.
+
+    ``known_columns`` is the result of ``encode_known_columns``, or None if the checkpoint does not
+    have it: an earlier version wrote it, or a run was killed before it.
+    """
+
+    known_columns: str | None = None
 
 
 def parse_group_positions(
@@ -62,12 +74,12 @@ def parse_group_positions(
 
 
 def encode_lake_checkpoint(
-    at: AppliedPosition, tables: Iterable[str], time: pa.DataType
+    at: AppliedPosition, tables: Mapping[str, AppliedTable], time: pa.DataType
 ) -> pa.Table:
     """Build a group's checkpoint table for Delta or Iceberg: one row with the position of all tables.
 
-    ``tables`` are the paths of the tables that the group has written, such as ``hr/jobs``, and
-    ``time`` is the type of ``op_ts``.
+    ``tables`` are the tables that the group has written, by paths such as ``hr/jobs``, and ``time``
+    is the type of ``op_ts``.
     """
     schema = pa.schema(
         [
@@ -76,11 +88,14 @@ def encode_lake_checkpoint(
             ("csn", pa.string()),
             ("op_ts", time),
             ("tables", pa.list_(pa.string())),
+            ("known_columns", pa.list_(pa.string())),  # an element for each of ``tables``
             ("digest", pa.string()),
             ("reached", pa.string()),
         ]
     )
-    return pa.Table.from_pylist([{**asdict(at), "tables": sorted(tables)}], schema)
+    names = sorted(tables)
+    known = [tables[name].known_columns for name in names]
+    return pa.Table.from_pylist([{**asdict(at), "tables": names, "known_columns": known}], schema)
 
 
 def decode_lake_checkpoint(row: Mapping[str, Any]) -> AppliedPosition:
@@ -93,6 +108,31 @@ def decode_lake_checkpoint(row: Mapping[str, Any]) -> AppliedPosition:
         op_ts = pa.scalar(op_ts, pa.timestamp("us", "UTC")).value
     known = (row["trail"], row["position"], row["csn"], op_ts)
     return AppliedPosition(*known, row.get("digest"), row.get("reached"))
+
+
+def decode_lake_tables(rows: Iterable[Mapping[str, Any]]) -> dict[str, AppliedTable]:
+    """Return the tables that the checkpoint of Delta or Iceberg lists, by path. ``rows`` is its only row, or empty.
+
+    A row of an earlier version lacks the column ``known_columns``.
+    """
+    return {
+        name: AppliedTable(known)
+        for row in rows
+        for name, known in zip(
+            row["tables"], row.get("known_columns") or repeat(None), strict=False
+        )
+    }
+
+
+def lake_path(table: TargetTable) -> str:
+    """Return the path under which a lake's checkpoint lists a table, such as ``hr/jobs``."""
+    return "/".join(table.name)
+
+
+def build_dropped_table_error(name: str) -> DefinitionError:
+    """Build the error for a table to which operations were applied, and which the target no longer has."""
+    problem = "the target's table no longer exists, but operations were applied to it before"
+    return DefinitionError(problem, where=Where(table=name), hint=GONE_HINT)
 
 
 def iceberg_group_name(group: str) -> str:
@@ -125,10 +165,8 @@ def encode_known_columns(table: TargetTable | None) -> str | None:
     return json.dumps([one.name for one in table.columns if not one.extra])
 
 
-def check_known_columns(
-    expected: TargetTable, existing: TargetTable, known: str | None
-) -> TargetTable:
-    """Check that a database's table still has all columns that its checkpoint lists, and return ``existing``.
+def check_known_columns(expected: TargetTable, existing: TargetTable, known: str | None) -> None:
+    """Check that a target's table still has all columns that the checkpoint lists for it.
 
     ``known`` is the stored result of ``encode_known_columns``. Raises DefinitionError if a column
     no longer exists: adding it again would leave it NULL in all rows.
@@ -147,4 +185,3 @@ def check_known_columns(
         raise DefinitionError(
             problem, where=Where(table=str(existing), field=gone[0]), hint=DROPPED_HINT
         )
-    return existing

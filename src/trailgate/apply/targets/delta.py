@@ -34,8 +34,14 @@ from trailgate.apply.effects.tables import TargetTable
 from trailgate.apply.targets import sql
 from trailgate.apply.targets.checkpoints import (
     LAKE_STATE,
+    AppliedTable,
+    build_dropped_table_error,
+    check_known_columns,
     decode_lake_checkpoint,
+    decode_lake_tables,
+    encode_known_columns,
     encode_lake_checkpoint,
+    lake_path,
 )
 from trailgate.apply.targets.delta_errors import call_delta, convert_open_error
 from trailgate.apply.targets.delta_places import DeltaPlace, find_delta_place
@@ -84,23 +90,25 @@ class DeltaTarget:
         self._tables: dict[str, DeltaTable] = {}
         self._versions: dict[str, int | None] = {}  # last known transaction version, by path
         # Read last: it opens the checkpoint's table by the members above.
-        self._names = {name for row in self._rows() for name in row["tables"]}
+        self._applied = decode_lake_tables(self._rows())
         self._writing: dict[str, WriterProperties] = {}  # by path
 
     def position(self, table: TargetTable | None) -> AppliedPosition | None:
         """Return a table's position from the version of its application transaction (Delta log).
 
-        If ``table`` is None, return the position of all tables, from the checkpoint table.
+        If ``table`` is None, or does not exist any more, return the position of all tables, from the
+        checkpoint table.
         """
         if table is None:
             return self._checkpoint()
         delta = self._open(table)
-        version = None if delta is None else delta.transaction_version(self._app)
-        self._versions[self._path(table)] = version
+        if delta is None:
+            return self._checkpoint() if lake_path(table) in self._applied else None
+        version = self._versions[self._path(table)] = delta.transaction_version(self._app)
         if version is None:
             return None
-        # The checkpoint lacks this table if a run was killed after it had created the table.
-        self._names.add("/".join(table.name))
+        # The checkpoint lacks this table, or columns of it, if a run was killed after the table's commit.
+        self._applied[lake_path(table)] = AppliedTable(encode_known_columns(table))
         # The reverse of ``_version``: 2 << 33 | 679 is file 2 and offset 679.
         number, offset = divmod(version, 1 << OFFSET_BITS)
         return AppliedPosition("", long_position(number, offset))
@@ -123,7 +131,7 @@ class DeltaTarget:
     def positions(self) -> list[TablePosition]:
         """Return the position and version of each Delta table that the group has written."""
         positions = []
-        for name in sorted(self._names):
+        for name in sorted(self._applied):
             place = self._root.inside(name)
             table = self._open_place(place)
             number = None if table is None else table.transaction_version(self._app)
@@ -148,7 +156,14 @@ class DeltaTarget:
             find_computed_columns(delta),
         )
         columns = tuple(replace(one, computed=one.name in computed) for one in existing.columns)
-        return replace(existing, columns=columns).without_computed()
+        existing = replace(existing, columns=columns).without_computed()
+        self._check_columns(table, existing)
+        return existing
+
+    def _check_columns(self, table: TargetTable, existing: TargetTable) -> None:
+        """Raise DefinitionError if somebody has dropped an applied column of a Delta table."""
+        known = self._applied.get(lake_path(table), AppliedTable()).known_columns
+        check_known_columns(table, existing, known)
 
     def plan_table(self, table: TargetTable) -> TargetTable:
         """Return the table unchanged, because Delta can represent all of its types."""
@@ -189,8 +204,7 @@ class DeltaTarget:
         delta-rs skips files by the range of the keys. Arrow then selects rows by each key column
         separately, so rows with other combinations of these values may be included.
         """
-        path, delta = self._path(table), self._open(table)
-        assert delta is not None
+        path, delta = self._path(table), self._open_existing(table)
         self._check_version(table, delta)
         names = list(table.key_names if keys_alone else table.schema.names)
         schema = pa.schema([table.schema.field(name) for name in names])
@@ -205,15 +219,13 @@ class DeltaTarget:
 
     def scan(self, table: TargetTable) -> pa.RecordBatchReader:
         """Read all rows of a Delta table."""
-        delta = self._open(table)
-        assert delta is not None
+        delta = self._open_existing(table)
         return call_delta(self._path(table), lambda: read_delta_rows(delta))
 
     def write(self, effects: TableChanges, at: AppliedPosition) -> None:
         """Write the changes of one Delta table in one commit, which also records the position."""
         nets, table = effects.nets, effects.nets.table
-        path, delta = self._path(table), self._open(table)
-        assert delta is not None
+        path, delta = self._path(table), self._open_existing(table)
         self._check_version(table, delta)
         # Before the first write to a table of somebody else, or its readers could miss our rows.
         _exclude_rounded_statistics(path, delta)
@@ -248,8 +260,6 @@ class DeltaTarget:
             )
         elif len(nets):
             call_delta(path, lambda: self._merge(effects, at))
-        else:
-            return
         # Our commit, and any that others have made meanwhile: the check below needs the newest
         # version.
         delta.update_incremental()
@@ -260,21 +270,21 @@ class DeltaTarget:
         self._versions[path] = delta.transaction_version(self._app)
         if self._versions[path] not in expected:
             raise build_concurrent_run_error(self._group, path)
-        self._names.add("/".join(table.name))
+        self._applied[lake_path(table)] = AppliedTable(encode_known_columns(table))
 
     def _check_version(self, table: TargetTable, delta: DeltaTable) -> None:
-        """Raise TargetConflictError if another run of this group has written the Delta table meanwhile."""
+        """Raise TargetConflictError if another run of this group has written the Delta table meanwhile, and DefinitionError if somebody has dropped a column."""
         # delta-rs may resolve the conflict of two commits on its own, so a second run of the group
         # would not always fail in its commit.
         path = self._path(table)
         if delta.transaction_version(self._app) != self._versions.get(path):
             raise build_concurrent_run_error(self._group, path)
+        self._check_columns(table, table.as_defined(table.name, pa.schema(delta.schema())))
 
     def _merge(self, effects: TableChanges, at: AppliedPosition) -> None:
         """Merge changes by key into a Delta table with delta-rs, and commit them together with the position."""
         table = effects.nets.table
-        delta = self._open(table)
-        assert delta is not None
+        delta = self._open_existing(table)
         staging = sql.build_staging_rows(effects)
         check_partitions(self._path(table), delta, name_staged_columns(table, staging))
         clauses = sql.build_merge_clauses(effects, resets=True)
@@ -313,7 +323,7 @@ class DeltaTarget:
 
     def commit(self, at: AppliedPosition) -> None:
         """Record in the checkpoint that all Delta tables are applied up to the position."""
-        state, row = self._state, encode_lake_checkpoint(at, self._names, TIME)
+        state, row = self._state, encode_lake_checkpoint(at, self._applied, TIME)
         # A checkpoint of an earlier version has fewer columns, so its schema is overwritten too.
         call_delta(
             state.address,
@@ -371,6 +381,13 @@ class DeltaTarget:
 
     def _open(self, table: TargetTable) -> DeltaTable | None:
         return self._open_place(self._place(table))
+
+    def _open_existing(self, table: TargetTable) -> DeltaTable:
+        """Return the open Delta table. Raises DefinitionError if somebody has dropped it since it was looked up."""
+        delta = self._open(table)
+        if delta is None:
+            raise build_dropped_table_error(str(table))
+        return delta
 
     def _open_place(self, place: DeltaPlace) -> DeltaTable | None:
         """Return the open Delta table at a place, or None if it does not exist.

@@ -34,10 +34,16 @@ from trailgate.apply.effects.tables import TargetTable
 from trailgate.apply.targets.checkpoints import (
     ICEBERG_POSITION,
     LAKE_STATE,
+    AppliedTable,
+    build_dropped_table_error,
+    check_known_columns,
     decode_lake_checkpoint,
+    decode_lake_tables,
+    encode_known_columns,
     encode_lake_checkpoint,
     group_of_iceberg_name,
     iceberg_group_name,
+    lake_path,
 )
 from trailgate.apply.targets.faults import build_concurrent_run_error
 from trailgate.apply.targets.iceberg_catalogs import (
@@ -91,23 +97,28 @@ class IcebergTarget:
         self._catalog: Catalog | None = None
         self._tables: dict[tuple[str, ...], Table] = {}
         self._positions: dict[tuple[str, ...], str | None] = {}  # the last known ones
-        self._names = {name for row in self._rows() for name in row["tables"]}
+        self._applied = decode_lake_tables(self._rows())
 
     def position(self, table: TargetTable | None) -> AppliedPosition | None:
         """Return a table's position from the properties of the Iceberg table and its snapshots.
 
-        If ``table`` is None, return the position of all tables, from the checkpoint table.
+        If ``table`` is None, or does not exist any more, return the position of all tables, from the
+        checkpoint table.
         """
         if table is None:
-            return next(map(decode_lake_checkpoint, self._rows()), None)
+            return self._checkpoint()
         loaded = self._load(table.name)
-        last = None if loaded is None else self._find_position(loaded)
-        self._positions[table.name] = last
+        if loaded is None:
+            return self._checkpoint() if lake_path(table) in self._applied else None
+        last = self._positions[table.name] = self._find_position(loaded)
         if last is None:
             return None
-        # The checkpoint lacks this table if a run was killed after it had created the table.
-        self._names.add("/".join(table.name))
+        # The checkpoint lacks this table, or columns of it, if a run was killed after the table's commit.
+        self._applied[lake_path(table)] = AppliedTable(encode_known_columns(table))
         return AppliedPosition("", last)
+
+    def _checkpoint(self) -> AppliedPosition | None:
+        return next(map(decode_lake_checkpoint, self._rows()), None)
 
     def _find_position(self, table: Table) -> str | None:
         """Return the group's position in the properties of an Iceberg table, or None if the group has not written the table.
@@ -135,7 +146,7 @@ class IcebergTarget:
     def positions(self) -> list[TablePosition]:
         """Return the position and current snapshot of each Iceberg table that the group has written."""
         positions = []
-        for name in sorted(self._names):
+        for name in sorted(self._applied):
             table = self._load(tuple(name.split("/")))
             position = None if table is None else self._find_position(table)
             if table is not None and position is not None:
@@ -171,7 +182,14 @@ class IcebergTarget:
             hint = "Apply with a Spark session that has Iceberg: trailgate.spark.apply"
             raise ApplyError(problem, where=Where(source=self._show(table.name)), hint=hint)
         check_delete_files(loaded)
-        return table.as_defined(table.name, read_arrow_schema(loaded))
+        return self._define(table, loaded)
+
+    def _define(self, table: TargetTable, loaded: Table) -> TargetTable:
+        """Return the table with the columns of an Iceberg table. Raises DefinitionError if somebody has dropped an applied one."""
+        existing = table.as_defined(table.name, read_arrow_schema(loaded))
+        known = self._applied.get(lake_path(table), AppliedTable()).known_columns
+        check_known_columns(table, existing, known)
+        return existing
 
     def plan_table(self, table: TargetTable) -> TargetTable:
         """Return the table unchanged, because Iceberg can represent all of its types."""
@@ -241,11 +259,11 @@ class IcebergTarget:
             if removed or effects.emptied or len(effects.nets):
                 commit_rows(loaded, removed, rows, self._describe(at))
                 self._positions[table.name] = at.position
-        self._names.add("/".join(table.name))
+        self._applied[lake_path(table)] = AppliedTable(encode_known_columns(table))
 
     def commit(self, at: AppliedPosition) -> None:
         """Record in the checkpoint that all Iceberg tables are applied up to the position."""
-        row = encode_lake_checkpoint(at, self._names, TIME)
+        row = encode_lake_checkpoint(at, self._applied, TIME)
         name = (LAKE_STATE, self._group)
         table = self._load(name) or self._create(name, row.schema)
         with convert_iceberg_errors(self._show(name)):
@@ -275,14 +293,15 @@ class IcebergTarget:
             self._catalog = None
 
     def _check_position(self, table: TargetTable, loaded: Table) -> None:
-        """Raise TargetConflictError if another run of this group has written the Iceberg table meanwhile."""
+        """Raise TargetConflictError if another run of this group has written the Iceberg table meanwhile, and DefinitionError if somebody has dropped a column."""
         if self._find_position(loaded) != self._positions.get(table.name):
             raise build_concurrent_run_error(self._group, self._show(table.name))
+        self._define(table, loaded)
 
     def _open(self, name: tuple[str, ...]) -> Table:
         table = self._load(name)
         if table is None:
-            raise StorageError("the table no longer exists", where=Where(source=self._show(name)))
+            raise build_dropped_table_error(".".join(name))
         return table
 
     def _load(self, name: tuple[str, ...]) -> Table | None:

@@ -130,12 +130,16 @@ class ApplyTarget(Protocol):
     def position(self, table: TargetTable | None) -> AppliedPosition | None:
         """Return the position up to which ``table`` is applied, or all tables if ``table`` is None.
 
-        Returns None if nothing is applied yet.
+        Returns None if nothing is applied yet. A table that was dropped has a position too, so
+        that it is not created again.
         """
         ...
 
     def find_table(self, table: TargetTable) -> TargetTable | None:
-        """Return the table as the target defines it, with its types and column names, or None if it does not exist."""
+        """Return the table as the target defines it, with its types and column names, or None if it does not exist.
+
+        Raises DefinitionError if a column was dropped to which the group has applied values.
+        """
         ...
 
     def plan_table(self, table: TargetTable) -> TargetTable:
