@@ -168,6 +168,20 @@ def test_any_rows_of_a_stream_are_written_as_whole_transactions_by_its_batches(
     assert check_trail(str(tmp_path / "filtered")).whole
 
 
+def test_a_stream_or_a_frame_without_rows_makes_a_trail_without_rows(
+    spark: SparkSession, folder: Path
+) -> None:
+    to_trail(messages(spark, folder).where("false"), folder)
+    empty = spark.read.format("trail").load(str(folder / "ot"))
+    assert empty.count() == 0
+
+    writer = empty.write.format("trail").mode("append").option("definitions", str(folder / "x.def"))
+    writer.save(str(folder / "frame"))
+    typed = spark.read.format("trail").option("table", "MY.ORDERS")
+
+    assert typed.load(str(folder / "frame")).count() == 0
+
+
 def test_rows_as_kafka_has_them_are_captured(spark: SparkSession, tmp_path: Path) -> None:
     own = PROPERTIES.replace("delim.txid=txid", "delim.txid=$id").replace("=*seqid", "=$id")
     _, properties = wrote(tmp_path, [], own)

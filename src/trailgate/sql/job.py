@@ -300,7 +300,7 @@ def _rows_named(name: str, definitions: Address | None) -> QueryRows | None:
     prefix, colon, table = name.rpartition(":")
     # The colon separates a table only if no / or @ follows it, as in an address.
     named = bool(colon) and not {"/", "@"} & {*table}
-    trail = find_trail(prefix if named else name, definitions)
+    trail = find_trail(prefix if named else name, definitions, empty=True)
     if named:
         find_table(trail, table)  # raises DefinitionError for an unknown table
     return QueryRows(partial(read_trail, trail, table=table if named else None))

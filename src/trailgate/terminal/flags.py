@@ -113,7 +113,7 @@ def complete_position_flag(files: Sequence[TrailFile], text: str | None) -> str 
     Other texts are returned unchanged. Raises OptionError for an offset without a file number if
     the trail has several files.
     """
-    if text is None or len(text) >= SHORTEST or not OFFSET.fullmatch(text):
+    if not files or text is None or len(text) >= SHORTEST or not OFFSET.fullmatch(text):
         return text
     first, last = files[0].number, files[-1].number
     if len(files) > 1:

@@ -18,8 +18,9 @@ from hypothesis import strategies as st
 from laws import examples
 from sample_trail import DEFINITIONS, NOTES, ORDERS, Op, write_trail
 from trailgate.definitions.defgen import write_sourcedefs
-from trailgate.errors import TransactionError
+from trailgate.errors import StorageError, TransactionError
 from trailgate.jobs.trail_check import check_trail
+from trailgate.storage.files.trail_files import find_trail
 from trailgate.storage.live.appender import TrailAppender
 from trailgate.storage.reading.trails import read_trail
 from trailgate.storage.writing.run_preparation import TableOptions, prepare_writing
@@ -255,6 +256,44 @@ def test_transactions_without_ids_are_written_where_they_are_whole(
     assert found["tx_ind"].to_pylist() == rows["tx_ind"].to_pylist()
     with pytest.raises(TransactionError):
         written(folder, [torn])
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"table": "MY.ORDERS"},
+        {"tables": "MY.*"},
+        {"records": "all"},
+        {"from_csn": "5", "to_csn": "7"},
+        {"after": "0:5"},
+        {"to_position": "0:7"},
+        {"limit": 3},
+        {"threads": 1},
+    ],
+    ids=str,
+)
+def test_a_trail_of_a_frame_without_rows_has_no_rows(
+    folder: Path, options: dict[str, Any], rows: pa.Table
+) -> None:
+    prefix = written(folder, [rows.slice(0, 0)])
+
+    found = read_trail(prefix, definitions=folder / "x.def", **options)
+
+    assert found.read_all().num_rows == 0
+    assert not list(folder.glob(f"{prefix.name}0*"))
+
+
+def test_only_a_manifest_makes_a_trail_without_files(folder: Path) -> None:
+    with pytest.raises(StorageError, match="no trail files here"):
+        read_trail(folder / "none")
+
+
+def test_what_needs_operations_says_that_there_are_none(rows: pa.Table, folder: Path) -> None:
+    prefix = written(folder, [rows.slice(0, 0)])
+
+    with pytest.raises(StorageError, match="the trail has no operations yet"):
+        find_trail(prefix)
 
 
 @pytest.mark.parametrize(

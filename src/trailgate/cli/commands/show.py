@@ -104,7 +104,7 @@ def command(path: TrailPath, arguments: ShowArguments) -> None:
     from trailgate.storage.reading.trails import pointing_to_check, read_with_options
     from trailgate.terminal.batches import print_batches
 
-    trail = find_trail(path, arguments.definitions)
+    trail = find_trail(path, arguments.definitions, empty=True)
     positions = {
         name: complete_position_flag(trail.files, getattr(arguments, name)) for name in POSITIONS
     }

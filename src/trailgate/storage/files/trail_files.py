@@ -119,13 +119,17 @@ class TrailFiles:
 
     @property
     def begin(self) -> TrailPosition:
-        """The position at which the trail's first file begins."""
-        return TrailPosition(self.files[0].number, 0)
+        """The position at which the trail's first file begins, or 0:0 if it has no files."""
+        return TrailPosition(self.files[0].number, 0) if self.files else TrailPosition(0, 0)
 
     @property
     def end(self) -> TrailPosition:
-        """The position at which the trail's last file ends."""
-        return TrailPosition(self.files[-1].number, self.files[-1].size)
+        """The position at which the trail's last file ends, or 0:0 if it has no files."""
+        return (
+            TrailPosition(self.files[-1].number, self.files[-1].size)
+            if self.files
+            else TrailPosition(0, 0)
+        )
 
     @property
     def missing_last(self) -> tuple[ManifestFile, ...]:
@@ -146,7 +150,7 @@ class TrailFiles:
 
     def file(self, number: int) -> TrailFile:
         """Return a trail file by its number. Raises StorageError if it does not exist."""
-        at = number - self.files[0].number
+        at = number - self.begin.number
         if not 0 <= at < len(self.files):
             where = Where(source=self.prefix)
             raise StorageError(f"file number {number} is not in the trail", where=where)
@@ -157,7 +161,7 @@ class TrailFiles:
 
         If the list of files is incomplete (``cut_off``), the remaining files are listed again.
         """
-        yield from self.files[max(0, number - self.files[0].number) :]
+        yield from self.files[max(0, number - self.begin.number) :]
         if self.cut_off:
             rest = find_trail(self.prefix, self.definitions)
             yield from rest.files_from(max(number, self.files[-1].number + 1))
@@ -171,9 +175,9 @@ class TrailFiles:
 
         So a Spark task does not have to be sent the names of all files.
         """
-        start = self.files[0].number
+        start = self.begin.number
         files = self.files[first - start : last + 1 - start]
-        cut_off = last < self.files[-1].number or self.cut_off
+        cut_off = last < self.end.number or self.cut_off
         return replace(self, files=files, cut_off=cut_off, missing=())
 
     def without_definitions(self) -> TrailFiles:
@@ -270,17 +274,30 @@ def files_on_disk(prefix: str) -> list[TrailFile]:
     return [file for own, file in numbered if name_of(own) == target.name]
 
 
-def find_trail(path: Address, definitions: Address | Definitions | None = None) -> TrailFiles:
+def find_trail(
+    path: Address, definitions: Address | Definitions | None = None, *, empty: bool = False
+) -> TrailFiles:
     """Find a trail by its prefix (``dirdat/ot``), by one of its files, or by a folder that contains only this trail.
+
+    With ``empty``, a trail to which no operation was written yet may have no files: its manifest
+    lists none. Otherwise that is an error.
 
     If ``<prefix>.manifest.json`` exists, only the files that it lists are read. Definitions
     come from the argument (a path or definitions) or from ``<prefix>.def``; otherwise there are
     none. Raises StorageError.
     """
     trail = find_begun_trail(path, definitions)
-    if trail is None:
+    if trail is not None:
+        return trail
+    listing = list_trail(path)
+    manifest = read_manifest(listing.prefix, listing.store)
+    if manifest is None or manifest.files:
         raise StorageError("no trail files here", where=Where(source=str(path)), hint=HINT)
-    return trail
+    if not empty:
+        problem = "the trail has no operations yet: its manifest lists no files"
+        raise StorageError(problem, where=Where(source=str(path)))
+    known = _definitions(listing, definitions)
+    return TrailFiles(listing.spell(listing.prefix), (), known, growing=False)
 
 
 def find_trails(
@@ -290,7 +307,7 @@ def find_trails(
     prefixes = {
         prefix: None for path in addresses_of(paths) for prefix in expand_trail_pattern(path)
     }
-    return tuple(find_trail(prefix, definitions) for prefix in prefixes)
+    return tuple(find_trail(prefix, definitions, empty=True) for prefix in prefixes)
 
 
 def find_begun_trail(

@@ -109,6 +109,8 @@ def notices_of_end(trail: TrailFiles) -> tuple[str, ...]:
     files are not among them: the caller reports these also if it does not read to the end. Raises
     TrailgateError if bytes near the end are damaged.
     """
+    if not trail.files:
+        return ()
     last = trail.files[-1]
     since = max(trail.begin, TrailPosition(last.number, max(0, last.size - SCANNED - 1)))
     rest = find_trail_rest(trail, since)

@@ -115,7 +115,9 @@ def read_trail(  # noqa: PLR0913  one parameter an option
     """
     named = locals()
     options = ReadOptions.of({row.name: named[row.name] for row in OPTIONS})
-    trail = path if isinstance(path, TrailFiles) else find_trail(path, options.definitions)
+    trail = (
+        path if isinstance(path, TrailFiles) else find_trail(path, options.definitions, empty=True)
+    )
     notices = NoticeLog()
     for notice in option_notices(trail, options):
         notices.once(mask_logins(f"{trail.prefix}: {notice}"))
@@ -129,7 +131,9 @@ def read_with_options(
     threads: int | None = None,
 ) -> pa.RecordBatchReader:
     """Return a reader of all rows that the options select from a trail, in order."""
-    trail = path if isinstance(path, TrailFiles) else find_trail(path, options.definitions)
+    trail = (
+        path if isinstance(path, TrailFiles) else find_trail(path, options.definitions, empty=True)
+    )
     many = thread_count(threads)
     with pointing_to_check(trail):
         check_csn_limits(trail, options.csn_limits)
@@ -363,7 +367,9 @@ def schema_of(path: Address | TrailFiles, options: ReadOptions) -> pa.Schema:
     """Return the schema of the rows that the options select from a trail."""
     if options.table is None:
         return _schema(options, None)
-    trail = path if isinstance(path, TrailFiles) else find_trail(path, options.definitions)
+    trail = (
+        path if isinstance(path, TrailFiles) else find_trail(path, options.definitions, empty=True)
+    )
     return _schema(options, find_wanted_table(trail, options))
 
 
