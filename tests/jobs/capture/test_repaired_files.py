@@ -125,10 +125,11 @@ def test_messages_that_are_not_of_the_quarantine_are_like_any_others(
 def test_a_message_at_the_place_of_an_earlier_one_is_another(tmp_path: Path) -> None:
     """A file is replaced every hour, and in both hours its first message is quarantined."""
     place, file = Place(tmp_path, spanning=True), tmp_path / "hour.jsonl"
-    for sent in (SENT[3:], ["worse"]):
+    for sent in (SENT[3:], ["worse", GOOD.format("E", "4")]):
         file.write_text("".join(json.dumps({"body": body}) + "\n" for body in sent))
         place.run("ot", QUARANTINE, file)
-    rows = rows_of(place)
-    assert rows[0]["position"] == rows[3]["position"]
+    lines = (tmp_path / "ot.quarantine.jsonl").read_text().splitlines()
+    rows = [json.loads(line) for line in lines]
+    assert [row["position"] for row in rows].index(rows[3]["position"]) == 0
 
-    assert repair(place, [rows[3] | {"body": GOOD.format("W", "r3")}]) == 1
+    assert repair(place, [rows[3] | {"body": GOOD.format("B", "r3")}, rows[4]]) == 2
