@@ -29,7 +29,7 @@ from stored_place import (
     stops,
 )
 from trailgate import capture_files
-from trailgate.errors import DecodeError, OptionError, StorageError
+from trailgate.errors import DecodeError, OptionError, StorageError, TransactionError
 from trailgate.jobs.capture.job import plan_capture, publish_capture, run_local
 from trailgate.jobs.capture.plan import CaptureOptions
 from trailgate.jobs.capture.ranges import run_range
@@ -78,6 +78,31 @@ def test_long_files_are_the_same_too(place: StoredPlace) -> None:
     assert place.body("ot") == other.body("ot")
     first = decode_header(place.bucket.get("dirdat/ot000000000"))[0].trail
     assert first.file_size == sizes[0]
+
+
+def test_a_part_of_a_transaction_is_not_captured_from_the_quarantines(
+    tmp_path: Path, bucket: Bucket
+) -> None:
+    place = StoredPlace(tmp_path, bucket, spanning=True)
+    for number, indicators in enumerate(["?W", "B?E"]):
+        place.write(
+            *(
+                "bad" if one == "?" else row(at, one)
+                for at, one in enumerate(indicators, 10 * number)
+            )
+        )
+        place.run("ot", QUARANTINE)
+    keys = place.bucket.keys("dirdat/ot.quarantine")
+    lines = [line for key in keys for line in place.bucket.get(key).splitlines(keepends=True)]
+    assert (len(keys), len(lines)) == (2, 4)
+    lines[2] = lines[2].replace(b'"bad"', json.dumps(row(11, "M")).encode())
+    half, whole = tmp_path / "half.jsonl", tmp_path / "whole.jsonl"
+    half.write_bytes(lines[1] + lines[3])
+    whole.write_bytes(b"".join(lines[1:4]))
+    with pytest.raises(TransactionError, match=r"which is line 2 of .*ot.quarantine.0+4.jsonl"):
+        place.run("ot", None, half)
+
+    assert place.run("ot", None, whole).operations == 3
 
 
 def test_headers_name_the_file_and_its_home(place: StoredPlace) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import io
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
@@ -21,6 +23,7 @@ from laws import examples
 from publication_strings import record
 from received_messages import ListFeed
 from trailgate.capture.capture import Capture
+from trailgate.cli.main import run
 from trailgate.errors import DecodeError, StorageError, TrailgateError, TransactionError
 from trailgate.live.jobs.repaired import RepairSummary, capture_repaired
 from trailgate.live.jobs.run import LiveCapture
@@ -313,3 +316,70 @@ def test_whatever_is_repaired_first_every_transaction_is_whole_in_the_end(
 
     found = [own for own in transactions_of(folder) if own != ["last"]]
     assert sorted(found) == sorted(whole)
+
+
+def on_command_line(place: Place, *arguments: str) -> int:
+    own = ["--properties", str(place.folder / "p.properties"), "--to", str(place.folder / "live")]
+    return run(["capture", *own, *arguments])
+
+
+# How the repaired lines are passed, whose text is in a file ``fix.jsonl``.
+SOURCES: Final[Mapping[str, Callable[[Path], str]]] = {
+    "a file": str,
+    "a file of another name": lambda path: str(path.rename(path.with_suffix(".txt"))),
+    "standard input": lambda _: "-",
+    "standard input with its form": lambda _: "-.jsonl",
+    "a pattern": lambda path: str(path.with_name("fi*.jsonl")),
+    "a folder": lambda path: str(path.rename(_made(path.parent / "fixes") / path.name).parent),
+    "a compressed file": lambda path: str(_compressed(path)),
+}
+
+
+def _made(folder: Path) -> Path:
+    folder.mkdir()
+    return folder
+
+
+def _compressed(path: Path) -> Path:
+    packed = path.with_name("fix.jsonl.gz")
+    packed.write_bytes(gzip.compress(path.read_bytes()))
+    return packed
+
+
+@pytest.mark.parametrize("case", [*SOURCES])
+def test_repaired_messages_are_passed_as_messages_are(
+    place: Place, case: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = Path(write_rows(place, repaired_rows(place)))
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(path.read_bytes())))
+
+    assert on_command_line(place, "--from", SOURCES[case](path)) == 0
+    assert len(names(place, "live")) == 2 + 4
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--max-bad", "1"],
+        ["--on-error", "quarantine"],
+        ["--on-error", "quarantine", "--max-bad", "1"],
+        ["--dry-run"],
+        ["--again"],
+        ["--master", "local[1]"],
+        ["--threads", "2"],
+        ["--message-per", "line"],
+        ["--unordered-ids"],
+        ["--remember-ids", "20000"],
+    ],
+    ids=" ".join,
+)
+def test_an_option_without_effect_on_repaired_messages_is_refused(
+    place: Place, options: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = write_rows(place, repaired_rows(place))
+    assert on_command_line(place, "--from", path, *options) == 2
+
+    error = capsys.readouterr().err
+    assert any(f"error: {name}" in error for name in options)
+    assert "cannot be used with the trail of a live capture. Repaired messages are added" in error
+    assert len(names(place, "live")) == 2

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 FROM_BROKER: Final = "Name one: --from stomp://HOST/QUEUE"
 OF_FILES: Final = ("dry_run", "again", "max_bad", "master", "threads", "message_per")
+NOT_OF_REPAIRS: Final = (*OF_FILES, "on_error", "unordered_ids", "remember_ids")
 OF_BROKERS: Final = ("follow", "until_empty", "metrics")
 EXAMPLES: Final = (
     "trailgate capture --properties shop.properties --from messages --to dirdat/ot",
@@ -63,11 +64,6 @@ def command(arguments: CaptureArguments) -> None:
     from trailgate.jobs.capture.loading import load_with_notes, override_rules
     from trailgate.storage.files.addresses import absolute
 
-    if arguments.max_bad is not None and arguments.on_error == "stop" and not arguments.dry_run:
-        problem = (
-            "--max-bad has no effect with --on-error stop, which stops at the first bad message"
-        )
-        raise OptionError(problem, hint="Add --on-error quarantine")
     if _given(arguments, ("publish_format",)) and arguments.publish_to is None:
         raise OptionError("--publish-format needs --publish", hint="Add --publish FOLDER|ADDRESS")
     if _given(arguments, ("apply_to", "publish_to", "metrics")):
@@ -151,6 +147,11 @@ def _capture(loaded: LoadedCapture, arguments: CaptureArguments) -> None:
     if has_checkpoint(location.prefix):
         _repair(loaded, arguments, location.prefix)
         return
+    if arguments.max_bad is not None and arguments.on_error == "stop" and not arguments.dry_run:
+        problem = (
+            "--max-bad has no effect with --on-error stop, which stops at the first bad message"
+        )
+        raise OptionError(problem, hint="Add --on-error quarantine")
     # A dry run lists all bad messages instead of stopping at the first.
     running = replace(arguments, on_error="quarantine") if arguments.dry_run else arguments
     show = arguments.master is None and not arguments.as_json
@@ -181,13 +182,14 @@ def _repair(loaded: LoadedCapture, arguments: CaptureArguments, prefix: str) -> 
     from trailgate.live.jobs.repaired import capture_repaired
     from trailgate.storage.live.live_trail import AppendOptions
 
-    name = _given(arguments, ("dry_run", "again", "master", "on_error"))
+    name = _given(arguments, NOT_OF_REPAIRS)
     if name is not None:
         shown = f"{name} quarantine" if name == "--on-error" else name
         problem = f"{shown} cannot be used with the trail of a live capture"
         raise OptionError(problem, hint="Repaired messages are added to it, all or none")
     appending = AppendOptions(**loaded.writing(arguments))
-    repaired = capture_repaired(loaded.capture, arguments.source, prefix, appending)
+    with buffer_input(arguments.source) as sources:
+        repaired = capture_repaired(loaded.capture, sources, prefix, appending)
     print_repaired(repaired, as_json=arguments.as_json)
     _use_captured(arguments, prefix)
 

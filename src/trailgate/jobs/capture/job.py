@@ -44,6 +44,7 @@ from trailgate.jobs.capture.options import CaptureArguments
 from trailgate.jobs.capture.plan import CaptureJob, CaptureOptions
 from trailgate.jobs.capture.ranges import RangeReport, run_range
 from trailgate.jobs.capture.recognized_files import recognize_files
+from trailgate.jobs.capture.repaired_units import check_repaired_files
 from trailgate.jobs.capture.sequence_ids import SequenceIdRule, check_spans
 from trailgate.jobs.capture.summary import (
     KNOWN,
@@ -60,6 +61,7 @@ from trailgate.storage.files.addresses import Address, Addresses, absolute, addr
 from trailgate.storage.files.manifest import Manifest, format_captured_files
 from trailgate.storage.publish.protocol import OvertakenError
 from trailgate.storage.reading.message_files import (
+    MessageFile,
     MessageFiles,
     find_messages,
     plan_ranges,
@@ -92,7 +94,8 @@ def plan_capture(
 
     Files that were captured into this trail before are skipped, unless `options.again` is set. If a
     run over the same input was interrupted, its start time is used again, so that the files get the
-    same bytes. Raises StorageError if the run may not write to the trail.
+    same bytes. Raises StorageError if the run may not write to the trail, and TransactionError if the
+    messages are repaired ones of its quarantine, and others of their transaction are missing.
     """
     options = options or CaptureOptions()
     location = location_of(target) if isinstance(target, str | os.PathLike) else target
@@ -110,6 +113,10 @@ def plan_capture(
     capture = infer_capture_tables(capture, found, existing)
     definitions = capture.tables if existing is None else existing.merge(capture.tables)
     check_tables(definitions, options)
+    if manifest is not None and manifest.quarantine and capture.spans_messages:
+        state = capture.state_after(manifest.last_id or None)
+        quarantine = (MessageFile(*one) for one in location.quarantine_files(manifest))
+        check_repaired_files(capture, source.files, quarantine, state)
     # The time is not part of the fingerprint: the same input with the same options is the same run.
     asked = (replace(capture, now=0), source, prefix, options)
     fingerprint = hashlib.sha256(repr(asked).encode()).hexdigest()

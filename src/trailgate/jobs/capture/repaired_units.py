@@ -4,11 +4,14 @@ All messages of a bad message's transaction are quarantined. If some of them are
 are omitted, the messages alone may not show it: of begin, middle and end, the middle can be
 missing. So the quarantine is parsed with the repaired messages in place of the original ones, and
 each unit (``messages/units.py``) has to be repaired completely or not at all.
+
+`check_repaired_files` does this for a trail that is captured from files, whose quarantine is the only
+record of a repair. Message files may have lines of other quarantines, which are like other messages.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Final, NamedTuple
@@ -16,7 +19,12 @@ from typing import Final, NamedTuple
 from trailgate.capture.capture import Capture
 from trailgate.errors import TransactionError
 from trailgate.messages.units import TransactionState
-from trailgate.storage.reading.quarantine_lines import QuarantineLine, messages_of_lines
+from trailgate.storage.reading.message_files import MessageFile
+from trailgate.storage.reading.quarantine_lines import (
+    QuarantineLine,
+    find_quarantine_lines,
+    messages_of_lines,
+)
 
 PART: Final = 1 << 13  # messages parsed at once
 HINT: Final = "Repair that line too: the messages of a transaction are captured together. If that message has nothing to capture, empty its body (of formats that skip empty messages)"
@@ -84,3 +92,32 @@ def check_repaired_units(
             if row not in skipped:
                 unit.add(candidate, bad=row in bad)
     unit.check()
+
+
+def check_repaired_files(
+    capture: Capture,
+    files: Iterable[MessageFile],
+    quarantine: Iterable[MessageFile],
+    state: TransactionState,
+) -> None:
+    """Raise TransactionError if message files have only some messages of a transaction in a trail's `quarantine`.
+
+    `state` is the state at the end of the trail. The quarantine has a file for all runs or for each.
+    """
+    lines = (line for file in files if file.json for line in find_quarantine_lines(file))
+    repaired = {_key(line): line for line in lines}
+    if not repaired:
+        return
+
+    def candidates() -> Iterator[Candidate]:
+        for file in quarantine:
+            for at, line in enumerate(find_quarantine_lines(file)):
+                own = repaired.get(_key(line))
+                yield Candidate(own or line, own is not None, is_apart=at == 0)
+
+    check_repaired_units(capture, candidates(), state)
+
+
+def _key(line: QuarantineLine) -> tuple[str, str, str]:
+    """Return what identifies a quarantined message: a file can be replaced, so its place is not enough."""
+    return line.source, line.position, line.reason

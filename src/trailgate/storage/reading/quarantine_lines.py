@@ -23,6 +23,7 @@ from trailgate.storage.reading.message_files import MessageFile, read_file_lines
 
 DIGITS: Final = 10  # the digits of each half of a position
 _POSITION: Final = re.compile(rf"[0-9]{{{2 * DIGITS}}}")
+_MEMBER: Final = b'"position"'  # a faster test than parsing the line
 _RESTORE: Final = "Restore the file as the capture has written it, and repair a copy of it"
 
 
@@ -30,13 +31,14 @@ _RESTORE: Final = "Restore the file as the capture has written it, and repair a 
 class QuarantineLine:
     """A line of a quarantine or of a repaired copy: the file, the line's number, and its message.
 
-    ``source`` and ``position`` are empty if the line does not have them.
+    ``source``, ``position`` and ``reason`` are empty if the line does not have them.
     """
 
     path: str
     number: int
     source: str
     position: str
+    reason: str
     body: bytes
     headers: Mapping[str, str]
 
@@ -70,19 +72,38 @@ def read_quarantine(path: str, size: int) -> Iterator[QuarantineLine]:
         yield parsed
 
 
+def find_quarantine_lines(file: MessageFile) -> Iterator[QuarantineLine]:
+    """Yield those lines of a message file that have a source, a position and a reason.
+
+    All others, also invalid ones, are ignored.
+    """
+    for number, line in read_file_lines(file):
+        if _MEMBER not in line:
+            continue
+        try:
+            parsed = _parse(line, file.path, number)
+        except DecodeError:
+            continue
+        if parsed.source and parsed.position and parsed.reason:
+            yield parsed
+
+
 def _parse(line: bytes, path: str, number: int) -> QuarantineLine:
     try:
         body, headers = parse_message_line(line)
     except DecodeError as error:
         raise error.with_place(source=path, line=number) from None
     fields = json.loads(line)
-    source, position = fields.get("source"), fields.get("position")
-    known = isinstance(position, str) and _POSITION.fullmatch(position)
+    source, position, reason = (
+        value if isinstance(value := fields.get(name), str) else ""
+        for name in ("source", "position", "reason")
+    )
     return QuarantineLine(
         path=path,
         number=number,
-        source=source if isinstance(source, str) else "",
-        position=position if known else "",
+        source=source,
+        position=position if _POSITION.fullmatch(position) else "",
+        reason=reason,
         body=body,
         headers=headers,
     )

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -51,6 +53,7 @@ from trailgate.trail.writing.file_headers import (
 from trailgate.trail.writing.writer import encode
 
 LOG: Final = logging.getLogger(__name__)
+_STORED_QUARANTINE: Final = re.compile(r"\.quarantine\.[0-9]{6,}\.jsonl")  # after the trail's name
 LOST_DEFINITIONS: Final = (
     "{}.def was missing and is written again from the definitions of this run. They cannot be compared with the data that the "
     "trail already has: if they differ, its values are read wrongly. If you have a copy of the file, put it back first"
@@ -174,6 +177,29 @@ class TrailLocation:
         """
         own = "" if self.backend.appends else f".{self.backend.generation + 2:06}"
         return f"{self.prefix}.quarantine{own}.jsonl"
+
+    def quarantine_files(self, manifest: Manifest) -> tuple[tuple[str, int], ...]:
+        """Return the address and the size of each quarantine file of the trail, in the order of the runs.
+
+        Bytes after the size do not count. A file that was deleted or has become shorter is omitted.
+        """
+        if self.backend.appends:
+            names = {f"{self._stem}.quarantine.jsonl": manifest.quarantine}
+        else:
+            begin = f"{self._stem}.quarantine."
+            found = takewhile(lambda name: name.startswith(begin), self.backend.names(begin))
+            names = {
+                name: 0 for name in found if _STORED_QUARANTINE.fullmatch(name, len(self._stem))
+            }
+        sizes = {name: self.backend.size(name) or 0 for name in names}
+        _, path = locate(self.address)
+        spell = make_address_speller(self.address, path)
+        folder = path.removesuffix(self._stem)
+        return tuple(
+            (spell(folder + name), counted or sizes[name])
+            for name, counted in names.items()
+            if sizes[name] and sizes[name] >= counted
+        )
 
     def publish(
         self,
