@@ -27,6 +27,17 @@ if TYPE_CHECKING:
 
 FROM_BROKER: Final = "Name one: --from stomp://HOST/QUEUE"
 OF_FILES: Final = ("dry_run", "again", "max_bad", "master", "threads", "message_per")
+# Options of a capture of files that have no meaning for repaired messages.
+OF_NEW_FILES: Final = (
+    "dry_run",
+    "again",
+    "master",
+    "on_error",
+    "threads",
+    "message_per",
+    "unordered_ids",
+    "remember_ids",
+)
 OF_BROKERS: Final = ("follow", "until_empty", "metrics")
 EXAMPLES: Final = (
     "trailgate capture --properties shop.properties --from messages --to dirdat/ot",
@@ -181,7 +192,7 @@ def _repair(loaded: LoadedCapture, arguments: CaptureArguments, prefix: str) -> 
     from trailgate.live.jobs.repaired import capture_repaired
     from trailgate.storage.live.live_trail import AppendOptions
 
-    name = _given(arguments, ("dry_run", "again", "master", "on_error"))
+    name = _given(arguments, OF_NEW_FILES)
     if name is not None:
         shown = f"{name} quarantine" if name == "--on-error" else name
         problem = f"{shown} cannot be used with the trail of a live capture"
