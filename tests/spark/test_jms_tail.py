@@ -146,7 +146,11 @@ def test_a_batch_of_many_bytes_is_several_tasks_in_order(tmp_path: Path) -> None
         ({"url": "https://h/t"}, "neither the protocol of a broker"),
         ({"url": "stomp://h/q", "receive": "false"}, "receive is false, and a url is given"),
         ({"receive": "true"}, "receive is true, and no url is given"),
-        ({"onError": "quarantine"}, "the option on_error applies only to operations"),
+        ({"onError": "quarantine"}, "the option onError applies only to operations"),
+        (
+            {"ignoreUnsupported": "true"},
+            "the option ignoreUnsupported applies only to operations",
+        ),
         ({"onError": "skip"}, "skip"),
         ({"table": "A.B"}, "the option table applies only to operations"),
         ({"urls": "x"}, "Did you mean url"),

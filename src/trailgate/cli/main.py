@@ -16,6 +16,7 @@ import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import wraps
+from itertools import pairwise
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -307,7 +308,21 @@ def _rename(arguments: list[str], aliases: Mapping[str, str]) -> list[str]:
     # words after -- are not options
     end = arguments.index("--") if "--" in arguments else len(arguments)
     parts = [argument.partition("=") for argument in arguments[:end]]
+    _check_values(arguments[:end], aliases)
     return ["".join((aliases.get(one[0], one[0]), *one[1:])) for one in parts] + arguments[end:]
+
+
+def _check_values(words: list[str], aliases: Mapping[str, str]) -> None:
+    """Raise OptionError if a former name that stands for a value, as --json does, is combined with another value."""
+    for former, current in aliases.items():
+        name, _, value = current.partition("=")
+        if not value or former not in words:
+            continue
+        found = [after for word, after in pairwise(words) if word == name]
+        found += [word.partition("=")[2] for word in words if word.startswith(f"{name}=")]
+        other = next((one for one in found if one != value), None)
+        if other is not None:
+            raise OptionError(f"{former} and {name} {other} exclude each other")
 
 
 def _complete() -> list[str]:

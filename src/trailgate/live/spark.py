@@ -171,9 +171,10 @@ def _load(values: Mapping[str, Any]) -> LoadedCapture | None:
     operations.
     """
     if values["properties"] is None and values["extract"] is None:
-        for name in ("table", "columns", "on_error"):
-            if values[name] is not None and values[name] != "stop":
-                problem = f"the option {name} applies only to operations"
+        for name in ("table", "columns", "on_error", "ignore_unsupported"):
+            row = OPTIONS.row(name)
+            if values[name] != row.default:
+                problem = f"the option {row.spelling} applies only to operations"
                 hint = "The options properties and extract make them"
                 raise OptionError(problem, hint=hint)
         return None
@@ -203,7 +204,7 @@ def _address(values: Mapping[str, Any], connection: Mapping[str, str]) -> Broker
     # The options replace the login of the properties, but may not contradict that in the url.
     given = {"jms.user": values["user"], "jms.password": values["password"]}
     known = {**connection, **{name: text for name, text in given.items() if text is not None}}
-    address = broker_address(() if url is None else (url,), known)
+    address = broker_address(() if url is None else (url,), known, values["base"])
     if address is None:
         problem = "the option url is not the address of a broker"  # it may have a password
         raise OptionError(problem, hint="For example stomp://HOST/QUEUE or amqp://HOST/QUEUE")

@@ -58,7 +58,7 @@ def command(
 
     output = _Output(format, to, definitions, limit, wide)
     if to is not None:
-        check_target(to, format)  # before anything is read
+        check_target(to, format, wide=wide)  # before anything is read
     if statement == STANDARD:
         statements, last = split_statements(_decode(standard_input().read()))
         statements += [last] if last.text else []

@@ -64,7 +64,19 @@ def query(sql: str, *, definitions: Address | None = None) -> pa.RecordBatchRead
     Raises OptionError if the statement is not a SELECT or DuckDB refuses it, MissingDependencyError
     if DuckDB is not installed, and TrailgateError if a trail cannot be read.
     """
-    return run_query(sql, partial(_rows_named, definitions=definitions))
+    named = list[str]()
+
+    def find(name: str) -> QueryRows | None:
+        if not is_target_address(name):
+            named.append(name)
+        return _rows_named(name, definitions)
+
+    rows = run_query(sql, find)
+    if definitions is not None and not named:
+        rows.close()
+        problem = "--definitions (definitions) applies only to trails, but the statement names none"
+        raise OptionError(problem, hint="Omit it, or name a trail after FROM: 'dirdat/ot'")
+    return rows
 
 
 class QueryCancellation:

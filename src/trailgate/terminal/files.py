@@ -29,12 +29,16 @@ COPIED: Final = 1 << 20
 Batches = Iterable[pa.RecordBatch]
 
 
-def check_target(address: str, format: OutputFormat) -> None:  # noqa: A002  as the option is named
-    """Raise OptionError if the output file cannot be written, or if ``--format`` is set as well."""
+def check_target(address: str, format: OutputFormat, *, wide: bool) -> None:  # noqa: A002  as the option is named
+    """Raise OptionError if the output file cannot be written, or if ``--format`` or ``--wide`` is set as well."""
     file_ending(address)
     if format is not OutputFormat.TABLE:
         raise OptionError(
             "--format applies only to printing", hint="The ending of --to chooses the format"
+        )
+    if wide:
+        raise OptionError(
+            "--wide applies only to printing", hint="Omit it: --to writes all columns"
         )
 
 

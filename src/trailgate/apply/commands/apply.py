@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass, fields
 from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
@@ -33,6 +34,10 @@ EXIT_CODES: Final = (
     "3 a file cannot be written, or the target's disk is full",
     "4 applied, but some operations were discarded or ignored, or the trail lacks some",
     "5 the target cannot be reached, is locked or conflicts with another writer",
+)
+# By the way to run, the options that have no effect on it.
+UNUSED: Final = MappingProxyType(
+    {"status": ("threads",), "verify": ("patience",), "from": ("patience", "threads")}
 )
 EXAMPLES: Final = (
     "trailgate apply dirdat/ot --to delta:lake/",
@@ -126,18 +131,7 @@ TrailToApply = Annotated[
 @partial(takes, panels=PANELS)
 def command(arguments: ApplyArguments, trail: TrailToApply = None) -> None:
     """Apply the operations of a trail to tables."""
-    # The ways to run exclude each other.
-    ways = {name: getattr(arguments, name) for name in ("follow", "dry_run", "status", "verify")}
-    ways["from"] = arguments.repaired is not None
-    chosen = [f"--{name.replace('_', '-')}" for name, is_given in ways.items() if is_given]
-    if len(chosen) > 1:
-        raise OptionError(f"{' and '.join(chosen)} exclude each other")
-    if arguments.batch_seconds is not None and not arguments.follow:
-        raise OptionError("--batch-seconds needs --follow", hint="Add --follow")
-    if arguments.metrics is not None and not arguments.follow:
-        raise OptionError("--metrics needs --follow", hint="Add --follow")
-    if arguments.force and arguments.repaired is None:
-        raise OptionError("--force needs --from", hint="Name the discard file: --from FILE")
+    _check_ways(arguments)
     if arguments.status:
         from trailgate.apply.commands.status import show_status
 
@@ -160,6 +154,26 @@ def command(arguments: ApplyArguments, trail: TrailToApply = None) -> None:
         _follow(arguments, trail)
     else:
         apply(arguments, trail)
+
+
+def _check_ways(arguments: ApplyArguments) -> None:
+    """Raise OptionError if two ways to run are combined, or an option is given that has no effect on the chosen one."""
+    # The ways to run exclude each other.
+    ways = {name: getattr(arguments, name) for name in ("follow", "dry_run", "status", "verify")}
+    ways["from"] = arguments.repaired is not None
+    chosen = [f"--{name.replace('_', '-')}" for name, is_given in ways.items() if is_given]
+    if len(chosen) > 1:
+        raise OptionError(f"{' and '.join(chosen)} exclude each other")
+    if arguments.batch_seconds is not None and not arguments.follow:
+        raise OptionError("--batch-seconds needs --follow", hint="Add --follow")
+    if arguments.metrics is not None and not arguments.follow:
+        raise OptionError("--metrics needs --follow", hint="Add --follow")
+    if arguments.force and arguments.repaired is None:
+        raise OptionError("--force needs --from", hint="Name the discard file: --from FILE")
+    for way, names in UNUSED.items():
+        for name in names if ways[way] else ():
+            if getattr(arguments, name) is not None:
+                raise OptionError(f"--{name} has no effect with --{way}", hint="Omit it")
 
 
 def apply(arguments: ApplyArguments, trail: str) -> None:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 FROM_BROKER: Final = "Name one: --from stomp://HOST/QUEUE"
 OF_FILES: Final = ("dry_run", "again", "max_bad", "master", "threads", "message_per")
+# Options that have no meaning for repaired messages.
 NOT_OF_REPAIRS: Final = (*OF_FILES, "on_error", "unordered_ids", "remember_ids")
 OF_BROKERS: Final = ("follow", "until_empty", "metrics")
 EXAMPLES: Final = (

@@ -120,7 +120,7 @@ def command(path: TrailPath, arguments: ShowArguments) -> None:
     if arguments.to is not None:
         from trailgate.terminal.files import check_target, write_and_count
 
-        check_target(arguments.to, arguments.format)  # before anything is read
+        check_target(arguments.to, arguments.format, wide=arguments.wide)  # before anything is read
         rows = read_with_options(trail, options, threads=threads)
         write_and_count(arguments.to, rows, arguments.limit)
         return
@@ -158,6 +158,9 @@ def _with_tables(
             more = f"--tables {table[0]} shows its operations without definitions"
             raise error.add_hint(more) from None
         return replace(options, table=table[0], times=arguments.times if text_times else None)
+    if text_times and options.records is not None:
+        problem = "--times text applies only to operations"
+        raise OptionError(problem, hint="Omit --records all, or --times text")
     if text_times and typed:
         raise OptionError(
             "--times text applies only to a single table: name it with --table",

@@ -87,6 +87,7 @@ def command(
     arguments: RecordsArguments,
 ) -> None:
     """Show files of fixed-width records, convert them to and from Parquet, verify or edit them."""
+    _check_printing(arguments)
     if arguments.write or arguments.set:
         if arguments.verify:
             raise OptionError("--verify writes nothing", hint="Omit --write and --set")
@@ -123,6 +124,21 @@ def command(
             _write(sources, to, options, arguments.master)
         else:
             _print(sources, options, arguments)
+
+
+def _check_printing(arguments: RecordsArguments) -> None:
+    """Raise OptionError for an option of printing if nothing is printed."""
+    writes = arguments.to is not None
+    if arguments.wide and (writes or arguments.verify):
+        raise OptionError("--wide applies only to printing records", hint="Omit it")
+    if writes and arguments.format is not OutputFormat.TABLE and not arguments.verify:
+        raise OptionError("--format applies only to printing", hint="Omit it, or --to")
+    if (
+        writes
+        and arguments.limit is not None
+        and not (arguments.write or arguments.set or arguments.verify)
+    ):
+        raise OptionError("--limit applies only to printing, --verify and --write", hint="Omit it")
 
 
 def _write_records(path: list[str], arguments: RecordsArguments) -> None:
