@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -39,6 +40,7 @@ def insert(prefix: Path, key: int, *tables: Table) -> None:
         )
         for one in tables
     ]
+    blocks = [replace(block, csn=pa.array([f"{key}"])) for block in blocks]
     with TrailAppender(str(prefix), Definitions(tables)) as trail:
         for block in blocks:
             trail.append(ChangeBatch([block], 1))

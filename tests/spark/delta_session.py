@@ -246,6 +246,24 @@ def test_what_was_dropped_is_not_created_again(
         apply()
 
 
+def test_a_restored_table_is_refused(
+    spark: SparkSession, apply: Callable[..., Any], tmp_path: Path
+) -> None:
+    full = {"a": 1, "b": 2, "c": 3}
+    for key in (1, 2):
+        write_log(tmp_path / "ot", [Operation("I", key, key, full, key)])
+        apply()
+    table = DeltaTable(tmp_path / "lake/hr/t")
+    write_log(tmp_path / "ot", [Operation("I", 3, 3, full, 3)])
+    restore = f"RESTORE TABLE delta.`{tmp_path}/lake/hr/t` TO VERSION AS OF"
+    spark.sql(f"{restore} {table.version() - 1}").collect()
+    with pytest.raises(StorageError, match=r"restored.*operations up to position 0:.*-csn \d"):
+        apply()
+    spark.sql(f"{restore} {table.version()}").collect()
+    apply()
+    assert delta_rows(tmp_path) == dict.fromkeys((1, 2, 3), full)
+
+
 def test_a_merge_that_is_repeated_makes_no_second_commit(
     spark: SparkSession, apply: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

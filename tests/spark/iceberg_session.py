@@ -239,6 +239,27 @@ def test_what_was_dropped_is_not_created_again(place: Place) -> None:
     assert place.rows("hr.t")["id"].to_pylist() == [2]
 
 
+def test_a_restored_table_is_refused(place: Place) -> None:
+    for key in (1, 2, 3):
+        write_log(place.trail, [Operation("I", key, key, FULL, key)])
+        place.apply()
+    ids = [
+        row["snapshot_id"]
+        for row in place.spark.sql(
+            f"SELECT snapshot_id FROM {place.name}.hr.t.snapshots ORDER BY committed_at"
+        ).collect()
+    ]
+    write_log(place.trail, [Operation("I", 4, 4, FULL, 4)])
+
+    rollback = "CALL lake.system.set_current_snapshot('{}.hr.t', {})"
+    place.spark.sql(rollback.format(place.name.removeprefix("lake."), ids[1])).collect()
+    with pytest.raises(StorageError, match="restored to an older state"):
+        place.apply()
+    place.spark.sql(rollback.format(place.name.removeprefix("lake."), ids[2])).collect()
+    place.apply()
+    assert sorted(place.rows("hr.t")["id"].to_pylist()) == [1, 2, 3, 4]
+
+
 def test_a_position_is_written_once(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     write_log(place.trail, [Operation("I", 1, 1, FULL, 1)])
     given: list[tuple[TableChanges, AppliedPosition]] = []

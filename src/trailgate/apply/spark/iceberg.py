@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
@@ -25,6 +25,7 @@ from trailgate.apply.targets.checkpoints import (
     ICEBERG_POSITION,
     LAKE_STATE,
     AppliedTable,
+    build_restored_table_error,
     check_known_columns,
     decode_lake_checkpoint,
     decode_lake_tables,
@@ -35,7 +36,7 @@ from trailgate.apply.targets.checkpoints import (
 )
 from trailgate.apply.targets.faults import build_concurrent_run_error, build_conflict_error
 from trailgate.apply.targets.target import AppliedPosition, TablePosition
-from trailgate.errors import ApplyError, Where
+from trailgate.errors import ApplyError, DefinitionError, Where
 from trailgate.spark.errors import find_cause_line
 from trailgate.spark.schemas import arrow_schema, frame_of_table, spark_schema
 from trailgate.spark.sessions import temporary_settings
@@ -46,6 +47,14 @@ NO_ICEBERG: Final = (
     "Start the session with spark.jars.packages=org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0 (for its version of Spark), "
     "and configure the catalog with spark.sql.catalog.NAME=org.apache.iceberg.spark.SparkCatalog and its type and warehouse"
 )
+
+
+class _Commits(NamedTuple):
+    """The group's position in the current snapshot of an Iceberg table and its ancestors, that snapshot's ID, and the group's highest position in any snapshot."""
+
+    position: str | None
+    version: int | None
+    highest: str | None
 
 
 class SessionIcebergTarget:
@@ -79,24 +88,40 @@ class SessionIcebergTarget:
         with _refusing(name):
             if not self._exists(name):
                 return whole if lake_path(table) in self._applied else None
-        last = self._last(name)[0]
+        last = self._read_commits(name).position
         if last is None:
             return None
         # The checkpoint lacks this table, or columns of it, if a run was killed after the table's commit.
-        self._applied[lake_path(table)] = AppliedTable(encode_known_columns(table))
+        self._applied[lake_path(table)] = self._applied_to(table).at_least(table, last)
         return AppliedPosition("", last)
 
-    def _last(self, name: str) -> tuple[str | None, int | None]:
-        """Return the group's highest position in the snapshots of an Iceberg table, and the current snapshot's ID."""
+    def _applied_to(self, table: TargetTable) -> AppliedTable:
+        return self._applied.get(lake_path(table), AppliedTable())
+
+    def _read_commits(self, name: str) -> _Commits:
+        """Read the positions in the snapshots of an Iceberg table."""
         with _refusing(name):
             # The latest snapshot need not have a position: another writer may have added it. So
             # take the highest position of the table's history.
             (row,) = self._spark.sql(
-                f"SELECT max(s.summary['{self._property}']) AS position, max_by(h.snapshot_id, h.made_current_at) AS version "
-                f"FROM {name}.history AS h JOIN {name}.snapshots AS s ON s.snapshot_id = h.snapshot_id "
-                "WHERE h.is_current_ancestor"
+                f"SELECT max(s.summary['{self._property}']) FILTER (WHERE h.is_current_ancestor) AS position, "
+                "max_by(h.snapshot_id, h.made_current_at) FILTER (WHERE h.is_current_ancestor) AS version, "
+                f"max(s.summary['{self._property}']) AS highest "
+                f"FROM {name}.history AS h JOIN {name}.snapshots AS s ON s.snapshot_id = h.snapshot_id"
             ).collect()
-        return row["position"], row["version"]
+        return _Commits(row["position"], row["version"], row["highest"])
+
+    def _check_rows(self, table: TargetTable, commits: _Commits) -> None:
+        """Raise StorageError if the Iceberg table was rolled back to a snapshot before the group's last one."""
+        # Without any position somebody has created the table anew.
+        if commits.highest is None:
+            return
+        applied = max(commits.highest, self._applied_to(table).position or "")
+        # If the group's last snapshot is expired, nobody knows whether its rows are there.
+        if commits.position is None and commits.highest < applied:
+            return
+        if commits.position is None or commits.position < applied:
+            raise build_restored_table_error(table, commits.position, applied, None)
 
     def _checkpoint_row(self) -> dict[str, Any] | None:
         name = self._name((LAKE_STATE, self._group))
@@ -125,9 +150,10 @@ class SessionIcebergTarget:
             name = self._name(path.split("/"))
             with _refusing(name):
                 exists = self._exists(name)
-            position, version = self._last(name) if exists else (None, None)
-            if position is not None:
-                applied.append(TablePosition(path.replace("/", "."), position, version))
+            found = self._read_commits(name) if exists else None
+            if found is not None and found.position is not None:
+                shown = path.replace("/", ".")
+                applied.append(TablePosition(shown, found.position, found.version))
         return applied
 
     def find_table(self, table: TargetTable) -> TargetTable | None:
@@ -137,8 +163,12 @@ class SessionIcebergTarget:
             if not self._spark.catalog.tableExists(name):
                 return None
             existing = table.as_defined(table.name, arrow_schema(self._spark.table(name).schema))
-        known = self._applied.get(lake_path(table), AppliedTable()).known_columns
-        check_known_columns(table, existing, known)
+        try:
+            check_known_columns(table, existing, self._applied_to(table).known_columns)
+        except DefinitionError:
+            # A column that was added later is missing in a restored table too.
+            self._check_rows(table, self._read_commits(name))
+            raise
         return existing
 
     def plan_table(self, table: TargetTable) -> TargetTable:
@@ -200,16 +230,21 @@ class SessionIcebergTarget:
         """
         table = effects.nets.table
         # The position is read from the table's snapshots, so it includes commits of other processes.
-        name, known = self._name(table.name), self.position(table)
-        if known is not None and known.position >= at.position:
+        name = self._name(table.name)
+        commits = self._read_commits(name)
+        if commits.position is not None and commits.position >= at.position:
             raise build_concurrent_run_error(self._group, name)
+        self._check_rows(table, commits)
         # The setting adds the position to the properties of the snapshot that the write commits.
         with (
             _refusing(name),
             temporary_settings(self._spark, {SETTING + self._property: at.position}),
         ):
             self._write(name, effects)
-        self._applied[lake_path(table)] = AppliedTable(encode_known_columns(table))
+        # The position of before: a statement that finds no row commits no snapshot.
+        self._applied[lake_path(table)] = AppliedTable(
+            encode_known_columns(table), commits.position
+        )
 
     def _write(self, name: str, effects: TableChanges) -> None:
         """Write changes to an Iceberg table with the cheapest statement of the session: overwrite, append, UPDATE or MERGE."""

@@ -11,8 +11,9 @@ A table's row also has the names of the columns that are applied to it. The tabl
 these columns when a later run writes it.
 
 Delta and Iceberg store the position of a table in its commits. The position of all tables together
-is the only row of a table per group, ``_trailgate/GROUP``, which also lists the tables and their
-applied columns. So the list remains if somebody drops a table.
+is the only row of a table per group, ``_trailgate/GROUP``, which also lists the tables, their
+applied columns, and their positions. So it is known if somebody drops a table, or restores an older
+state of it.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ import pyarrow as pa
 from trailgate.apply.effects.tables import TargetTable
 from trailgate.apply.targets.sql import CHECKPOINT, POSITION_COLUMNS
 from trailgate.apply.targets.target import DISCARDS, AppliedPosition, GroupPosition, TablePosition
-from trailgate.errors import DefinitionError, OptionError, Where
+from trailgate.errors import DefinitionError, OptionError, StorageError, Where
+from trailgate.model.positions import short_position
 
 # A checkpoint table of an earlier version has fewer columns, so they are not named.
 STATUS: Final = f"SELECT * FROM {CHECKPOINT} ORDER BY grp, target"
@@ -45,11 +47,17 @@ GONE_HINT: Final = "Restore the table, or create it yourself if it may begin emp
 class AppliedTable(NamedTuple):
     """A table of a lake as a group's checkpoint lists it.
 
-    ``known_columns`` is the result of ``encode_known_columns``, or None if the checkpoint does not
-    have it: an earlier version wrote it, or a run was killed before it.
+    ``known_columns`` is the result of ``encode_known_columns``, and ``position`` that of the
+    table's last commit. Each is None if the checkpoint does not have it: an earlier version wrote
+    it, or a run was killed before it.
     """
 
     known_columns: str | None = None
+    position: str | None = None
+
+    def at_least(self, table: TargetTable, position: str) -> AppliedTable:
+        """Return this table with the columns that it has now, and with the later one of its position and ``position``."""
+        return AppliedTable(encode_known_columns(table), max(self.position or "", position))
 
 
 def parse_group_positions(
@@ -88,14 +96,21 @@ def encode_lake_checkpoint(
             ("csn", pa.string()),
             ("op_ts", time),
             ("tables", pa.list_(pa.string())),
-            ("known_columns", pa.list_(pa.string())),  # an element for each of ``tables``
+            # An element for each of ``tables``.
+            ("known_columns", pa.list_(pa.string())),
+            ("positions", pa.list_(pa.string())),
             ("digest", pa.string()),
             ("reached", pa.string()),
         ]
     )
     names = sorted(tables)
-    known = [tables[name].known_columns for name in names]
-    return pa.Table.from_pylist([{**asdict(at), "tables": names, "known_columns": known}], schema)
+    row = {
+        **asdict(at),
+        "tables": names,
+        "known_columns": [tables[name].known_columns for name in names],
+        "positions": [tables[name].position for name in names],
+    }
+    return pa.Table.from_pylist([row], schema)
 
 
 def decode_lake_checkpoint(row: Mapping[str, Any]) -> AppliedPosition:
@@ -113,13 +128,16 @@ def decode_lake_checkpoint(row: Mapping[str, Any]) -> AppliedPosition:
 def decode_lake_tables(rows: Iterable[Mapping[str, Any]]) -> dict[str, AppliedTable]:
     """Return the tables that the checkpoint of Delta or Iceberg lists, by path. ``rows`` is its only row, or empty.
 
-    A row of an earlier version lacks the column ``known_columns``.
+    A row of an earlier version lacks the columns ``known_columns`` and ``positions``.
     """
     return {
-        name: AppliedTable(known)
+        name: AppliedTable(*values)
         for row in rows
-        for name, known in zip(
-            row["tables"], row.get("known_columns") or repeat(None), strict=False
+        for name, *values in zip(
+            row["tables"],
+            row.get("known_columns") or repeat(None),
+            row.get("positions") or repeat(None),
+            strict=False,
         )
     }
 
@@ -133,6 +151,26 @@ def build_dropped_table_error(name: str) -> DefinitionError:
     """Build the error for a table to which operations were applied, and which the target no longer has."""
     problem = "the target's table no longer exists, but operations were applied to it before"
     return DefinitionError(problem, where=Where(table=name), hint=GONE_HINT)
+
+
+def build_restored_table_error(
+    table: TargetTable, actual: str | None, applied: str, csn: str | None
+) -> StorageError:
+    """Build the error for a table that somebody has restored to an older state.
+
+    ``actual`` is the position up to which the table has the operations of the group, with its CSN,
+    or None if there is none or it is unknown. ``applied`` is the position up to which the group has
+    applied the table.
+    """
+    has = (
+        "lacks operations"
+        if actual is None
+        else f"has the operations up to position {short_position(actual)}"
+    )
+    problem = f"the table was restored to an older state: it {has}, but the group has applied it up to position {short_position(applied)}"
+    after = "" if actual is None else f" --after-csn {csn or 'CSN'}"
+    hint = f"Restore its newest state again; or exclude it from this group, and apply the missing operations with another one: --group NAME{after}"
+    return StorageError(problem, where=Where(table=str(table)), hint=hint)
 
 
 def iceberg_group_name(group: str) -> str:

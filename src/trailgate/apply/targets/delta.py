@@ -11,7 +11,6 @@ position there, and tables that were already committed skip the operations that 
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -36,6 +35,7 @@ from trailgate.apply.targets.checkpoints import (
     LAKE_STATE,
     AppliedTable,
     build_dropped_table_error,
+    build_restored_table_error,
     check_known_columns,
     decode_lake_checkpoint,
     decode_lake_tables,
@@ -43,6 +43,7 @@ from trailgate.apply.targets.checkpoints import (
     encode_lake_checkpoint,
     lake_path,
 )
+from trailgate.apply.targets.delta_commits import LOG, GroupCommit, find_group_commit
 from trailgate.apply.targets.delta_errors import call_delta, convert_open_error
 from trailgate.apply.targets.delta_places import DeltaPlace, find_delta_place
 from trailgate.apply.targets.delta_properties import (
@@ -61,7 +62,7 @@ from trailgate.apply.targets.delta_rows import (
 )
 from trailgate.apply.targets.faults import build_concurrent_run_error
 from trailgate.apply.targets.target import AppliedPosition, GroupPosition, TablePosition
-from trailgate.errors import OptionError, StorageError, Where
+from trailgate.errors import DefinitionError, OptionError, StorageError, Where
 from trailgate.model.positions import long_position, parse_position
 
 # A transaction version is a signed 64-bit integer: 30 bits of file number and 33 of offset.
@@ -69,11 +70,9 @@ OFFSET_BITS: Final = 33
 NUMBER_BITS: Final = 30
 APP: Final = "trailgate:{}"
 TIME: Final = pa.timestamp("us", "UTC")  # of the checkpoint's op_ts
-LOG: Final = "_delta_log"
 GROUP_HINT: Final = "Name another group: --group NAME"
 MAP_HINT: Final = "MAP the table to another name in a parameter file (--params)"
 REFUSED: Final = frozenset("[]^|\\")
-COMMITS_SEARCHED: Final = 100  # commits in which the one of a position is searched
 
 
 class DeltaTarget:
@@ -89,6 +88,7 @@ class DeltaTarget:
         self._app = APP.format(group)
         self._tables: dict[str, DeltaTable] = {}
         self._versions: dict[str, int | None] = {}  # last known transaction version, by path
+        self._checked: dict[str, int] = {}  # last version that was not restored, by path
         # Read last: it opens the checkpoint's table by the members above.
         self._applied = decode_lake_tables(self._rows())
         self._writing: dict[str, WriterProperties] = {}  # by path
@@ -108,10 +108,13 @@ class DeltaTarget:
         if version is None:
             return None
         # The checkpoint lacks this table, or columns of it, if a run was killed after the table's commit.
-        self._applied[lake_path(table)] = AppliedTable(encode_known_columns(table))
-        # The reverse of ``_version``: 2 << 33 | 679 is file 2 and offset 679.
-        number, offset = divmod(version, 1 << OFFSET_BITS)
-        return AppliedPosition("", long_position(number, offset))
+        self._applied[lake_path(table)] = self._applied_to(table).at_least(
+            table, _position(version)
+        )
+        return AppliedPosition("", _position(version))
+
+    def _applied_to(self, table: TargetTable) -> AppliedTable:
+        return self._applied.get(lake_path(table), AppliedTable())
 
     def _checkpoint(self) -> AppliedPosition | None:
         for row in self._rows():
@@ -136,10 +139,11 @@ class DeltaTarget:
             table = self._open_place(place)
             number = None if table is None else table.transaction_version(self._app)
             if table is not None and number is not None:
-                position = long_position(*divmod(number, 1 << OFFSET_BITS))
-                commit = _find_commit(place, table.version(), position)
-                shown = name.replace("/", ".")
-                positions.append(TablePosition(shown, position, table.version(), *commit))
+                found = find_group_commit(place, self._app, table.version())
+                if found is None or found.transaction != number:
+                    found = GroupCommit()
+                shown, at = name.replace("/", "."), _position(number)
+                positions.append(TablePosition(shown, at, table.version(), found.csn, found.op_ts))
         return positions
 
     @property
@@ -157,13 +161,13 @@ class DeltaTarget:
         )
         columns = tuple(replace(one, computed=one.name in computed) for one in existing.columns)
         existing = replace(existing, columns=columns).without_computed()
-        self._check_columns(table, existing)
+        try:
+            check_known_columns(table, existing, self._applied_to(table).known_columns)
+        except DefinitionError:
+            # A column that was added later is missing in a restored table too.
+            self._check_rows(table, delta)
+            raise
         return existing
-
-    def _check_columns(self, table: TargetTable, existing: TargetTable) -> None:
-        """Raise DefinitionError if somebody has dropped an applied column of a Delta table."""
-        known = self._applied.get(lake_path(table), AppliedTable()).known_columns
-        check_known_columns(table, existing, known)
 
     def plan_table(self, table: TargetTable) -> TargetTable:
         """Return the table unchanged, because Delta can represent all of its types."""
@@ -227,6 +231,7 @@ class DeltaTarget:
         nets, table = effects.nets, effects.nets.table
         path, delta = self._path(table), self._open_existing(table)
         self._check_version(table, delta)
+        before = delta.version()
         # Before the first write to a table of somebody else, or its readers could miss our rows.
         _exclude_rounded_statistics(path, delta)
         properties = self._properties(at)
@@ -270,16 +275,45 @@ class DeltaTarget:
         self._versions[path] = delta.transaction_version(self._app)
         if self._versions[path] not in expected:
             raise build_concurrent_run_error(self._group, path)
-        self._applied[lake_path(table)] = AppliedTable(encode_known_columns(table))
+        # Otherwise others have committed too, perhaps a RESTORE.
+        if delta.version() <= before + 1:
+            self._checked[path] = delta.version()
+        written = self._versions[path]
+        at_position = None if written is None else _position(written)
+        self._applied[lake_path(table)] = AppliedTable(encode_known_columns(table), at_position)
 
     def _check_version(self, table: TargetTable, delta: DeltaTable) -> None:
-        """Raise TargetConflictError if another run of this group has written the Delta table meanwhile, and DefinitionError if somebody has dropped a column."""
+        """Check that nobody has changed the Delta table so that it cannot be written.
+
+        Raises TargetConflictError if another run of this group has written it meanwhile,
+        StorageError if it was restored to an older state, and DefinitionError if a column was
+        dropped.
+        """
         # delta-rs may resolve the conflict of two commits on its own, so a second run of the group
         # would not always fail in its commit.
         path = self._path(table)
         if delta.transaction_version(self._app) != self._versions.get(path):
             raise build_concurrent_run_error(self._group, path)
-        self._check_columns(table, table.as_defined(table.name, pa.schema(delta.schema())))
+        self._check_rows(table, delta)
+        existing = table.as_defined(table.name, pa.schema(delta.schema()))
+        check_known_columns(table, existing, self._applied_to(table).known_columns)
+
+    def _check_rows(self, table: TargetTable, delta: DeltaTable) -> None:
+        """Raise StorageError if the Delta table was restored to a state before the group's last commit."""
+        place, version = self._place(table), delta.version()
+        checked = self._checked.get(place.address)
+        number = delta.transaction_version(self._app)
+        # Without a transaction somebody has created the table anew.
+        if number is None or version == checked:
+            return
+        applied = max(_position(number), self._applied_to(table).position or "")
+        found = find_group_commit(place, self._app, version, checked)
+        if found is None:
+            found = GroupCommit(number)
+        actual = None if found.transaction is None else _position(found.transaction)
+        if actual is None or actual < applied:
+            raise build_restored_table_error(table, actual, applied, found.csn)
+        self._checked[place.address] = version
 
     def _merge(self, effects: TableChanges, at: AppliedPosition) -> None:
         """Merge changes by key into a Delta table with delta-rs, and commit them together with the position."""
@@ -470,31 +504,6 @@ def group_positions(root: str) -> list[GroupPosition]:
     return [GroupPosition(name, one.position(None), one.positions()) for name, one in targets]
 
 
-def _find_commit(place: DeltaPlace, version: int, position: str) -> tuple[str | None, int | None]:
-    """Find the Delta commit that contains a position, and return the position's CSN and commit time, or None for each.
-
-    Other writers may have committed since, for example an OPTIMIZE, so up to 100 commits are read,
-    from the newest back. Usually the newest one is the right one. ``DeltaTable.history`` is not
-    used, because it lists and reads the complete log.
-    """
-    log = place.open_folder()
-    for number in range(version, max(version - COMMITS_SEARCHED, -1), -1):
-        try:
-            with log.open_input_stream(f"{LOG}/{number:020d}.json") as file:
-                actions = map(json.loads, file.read().splitlines())
-                commit: dict[str, str] = next(
-                    (one["commitInfo"] for one in actions if "commitInfo" in one), {}
-                )
-        except FileNotFoundError:  # removed by a cleanup of the log
-            return None, None
-        except (DeltaError, OSError) as error:
-            raise convert_open_error(error, place.address) from None
-        if commit.get("trailgate.position") == position:
-            op_ts = commit.get("trailgate.op_ts")
-            return commit.get("trailgate.csn") or None, int(op_ts) if op_ts else None
-    return None, None
-
-
 def _version(position: str) -> int:
     """Pack a trail position into the version of a Delta transaction. Raises StorageError if it does not fit."""
     number, offset = parse_position(position)
@@ -506,3 +515,8 @@ def _version(position: str) -> int:
     # A transaction version of Delta is a signed 64-bit integer: 30 bits of file number and 33 of
     # offset are 63.
     return number << OFFSET_BITS | offset
+
+
+def _position(version: int) -> str:
+    """Unpack the version of a Delta transaction to a trail position: 2 << 33 | 679 is file 2 and offset 679."""
+    return long_position(*divmod(version, 1 << OFFSET_BITS))

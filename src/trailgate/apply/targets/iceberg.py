@@ -26,7 +26,7 @@ from pyiceberg.catalog import Catalog
 from pyiceberg.exceptions import NoSuchNamespaceError
 from pyiceberg.manifest import DataFile
 from pyiceberg.table import Table, TableProperties
-from pyiceberg.table.snapshots import ancestors_of
+from pyiceberg.table.snapshots import Snapshot, ancestors_of
 from pyiceberg.types import LongType
 
 from trailgate.apply.effects.table_changes import TableChanges
@@ -36,6 +36,7 @@ from trailgate.apply.targets.checkpoints import (
     LAKE_STATE,
     AppliedTable,
     build_dropped_table_error,
+    build_restored_table_error,
     check_known_columns,
     decode_lake_checkpoint,
     decode_lake_tables,
@@ -69,7 +70,7 @@ from trailgate.apply.targets.iceberg_rows import (
     select_open,
 )
 from trailgate.apply.targets.target import AppliedPosition, GroupPosition, TablePosition
-from trailgate.errors import ApplyError, OptionError, StorageError, Where
+from trailgate.errors import ApplyError, DefinitionError, OptionError, StorageError, Where
 
 TIME: Final = pa.int64()  # of the checkpoint's op_ts, as the session writes it
 PROPERTIES: Final = {
@@ -114,8 +115,11 @@ class IcebergTarget:
         if last is None:
             return None
         # The checkpoint lacks this table, or columns of it, if a run was killed after the table's commit.
-        self._applied[lake_path(table)] = AppliedTable(encode_known_columns(table))
+        self._applied[lake_path(table)] = self._applied_to(table).at_least(table, last)
         return AppliedPosition("", last)
+
+    def _applied_to(self, table: TargetTable) -> AppliedTable:
+        return self._applied.get(lake_path(table), AppliedTable())
 
     def _checkpoint(self) -> AppliedPosition | None:
         return next(map(decode_lake_checkpoint, self._rows()), None)
@@ -187,9 +191,31 @@ class IcebergTarget:
     def _define(self, table: TargetTable, loaded: Table) -> TargetTable:
         """Return the table with the columns of an Iceberg table. Raises DefinitionError if somebody has dropped an applied one."""
         existing = table.as_defined(table.name, read_arrow_schema(loaded))
-        known = self._applied.get(lake_path(table), AppliedTable()).known_columns
-        check_known_columns(table, existing, known)
+        try:
+            check_known_columns(table, existing, self._applied_to(table).known_columns)
+        except DefinitionError:
+            # A column that was added later is missing in a restored table too.
+            self._check_rows(table, loaded)
+            raise
         return existing
+
+    def _check_rows(self, table: TargetTable, loaded: Table) -> None:
+        """Raise StorageError if the Iceberg table was rolled back to a snapshot before the group's last one."""
+        stored = loaded.properties.get(self._property, "")
+        commits = map(_read_properties, loaded.metadata.snapshots)
+        newest = max((one.get(self._property, "") for one in commits), default="")
+        # Without any position somebody has created the table anew.
+        if not (stored or newest):
+            return
+        applied = max(stored, newest, self._applied_to(table).position or "")
+        last = next((one for one in _read_commits(loaded) if self._property in one), None)
+        # If the group's last snapshot is expired, nobody knows whether its rows are there.
+        if last is None and newest < applied:
+            return
+        actual = None if last is None else last[self._property]
+        if actual is None or actual < applied:
+            csn = None if last is None else last.get(f"trailgate.{self._group}.csn")
+            raise build_restored_table_error(table, actual, applied, csn)
 
     def plan_table(self, table: TargetTable) -> TargetTable:
         """Return the table unchanged, because Iceberg can represent all of its types."""
@@ -259,7 +285,8 @@ class IcebergTarget:
             if removed or effects.emptied or len(effects.nets):
                 commit_rows(loaded, removed, rows, self._describe(at))
                 self._positions[table.name] = at.position
-        self._applied[lake_path(table)] = AppliedTable(encode_known_columns(table))
+        at_position = self._positions.get(table.name)
+        self._applied[lake_path(table)] = AppliedTable(encode_known_columns(table), at_position)
 
     def commit(self, at: AppliedPosition) -> None:
         """Record in the checkpoint that all Iceberg tables are applied up to the position."""
@@ -293,9 +320,15 @@ class IcebergTarget:
             self._catalog = None
 
     def _check_position(self, table: TargetTable, loaded: Table) -> None:
-        """Raise TargetConflictError if another run of this group has written the Iceberg table meanwhile, and DefinitionError if somebody has dropped a column."""
+        """Check that nobody has changed the Iceberg table so that it cannot be written.
+
+        Raises TargetConflictError if another run of this group has written it meanwhile,
+        StorageError if it was restored to an older state, and DefinitionError if a column was
+        dropped.
+        """
         if self._find_position(loaded) != self._positions.get(table.name):
             raise build_concurrent_run_error(self._group, self._show(table.name))
+        self._check_rows(table, loaded)
         self._define(table, loaded)
 
     def _open(self, name: tuple[str, ...]) -> Table:
@@ -339,9 +372,12 @@ class IcebergTarget:
 
 def _read_commits(table: Table) -> Iterator[Mapping[str, str]]:
     """Yield the properties of an Iceberg table's current snapshot and of its ancestors, newest first."""
-    for one in ancestors_of(table.current_snapshot(), table.metadata):
-        if one.summary is not None:
-            yield one.summary.additional_properties
+    yield from map(_read_properties, ancestors_of(table.current_snapshot(), table.metadata))
+
+
+def _read_properties(snapshot: Snapshot) -> Mapping[str, str]:
+    """Return the properties of an Iceberg snapshot."""
+    return {} if snapshot.summary is None else snapshot.summary.additional_properties
 
 
 def _plan_write(table: Table, effects: TableChanges) -> tuple[list[DataFile], Iterable[pa.Table]]:
