@@ -448,14 +448,6 @@ def test_a_partitioned_table_keeps_its_partitions(tmp_path: Path) -> None:
     assert sorted(file["partition"]["v"] for file in files) == ["y", "z"]
 
 
-def test_a_null_in_a_required_column_is_refused(tmp_path: Path) -> None:
-    made(tmp_path, pa.schema([("k", pa.int64()), pa.field("v", pa.string(), nullable=False)]))
-    write(tmp_path, TABLE, CHANGES[0], (INSERT, None, {"K": 3, "V": None}))
-    with pytest.raises(ApplyError, match="v' is declared non-nullable but contains nulls"):
-        apply_trail(tmp_path / "ot", address(tmp_path))
-    assert stored(tmp_path) == []
-
-
 def test_integers_get_eight_bytes(tmp_path: Path) -> None:
     table = made(tmp_path, pa.schema([("k", pa.int32()), ("v", pa.string())]))
     table.append(pa.table({"k": pa.array([1], pa.int32()), "v": ["a"]}))
