@@ -373,8 +373,16 @@ REFUSED: Final[Sequence[tuple[Callable[[Path], None], Sequence[Change], str]]] =
         [ROW, (TRUNCATE, None, None)],
         r"does not allow updates and deletes: .*delta\.appendOnly is true .*--mode append",
     ),
-    (constrained, [(INSERT, None, {"ID": 1, "V": "abc"})], r"refuse a row: id=1, v=abc .*CHECK"),
-    (not_null, [(INSERT, None, {"ID": 1, "V": None})], r"refuse a row: id=1, v= .*NOT NULL"),
+    (
+        constrained,
+        [(INSERT, None, {"ID": 1, "V": "abc"})],
+        r"insert of id=1: .* CHECK constraint short refuses the row",
+    ),
+    (
+        not_null,
+        [(INSERT, None, {"ID": 1, "V": None})],
+        "insert of id=1: .* column v does not allow NULL",
+    ),
     *(
         (lambda path, name=name: with_feature(path, name), [ROW], f"{shown}.*merge='session'")
         for name, shown in (

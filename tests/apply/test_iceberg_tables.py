@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import closing
+from datetime import date
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,7 +19,14 @@ import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.table import DataScan, FileScanTask
 from pyiceberg.table import Table as IcebergTable
-from pyiceberg.transforms import BucketTransform
+from pyiceberg.transforms import (
+    BucketTransform,
+    DayTransform,
+    MonthTransform,
+    Transform,
+    TruncateTransform,
+    YearTransform,
+)
 from pyiceberg.types import LongType
 
 from apply.naive_batches import TARGET, block_of_images
@@ -448,12 +456,49 @@ def test_a_partitioned_table_keeps_its_partitions(tmp_path: Path) -> None:
     assert sorted(file["partition"]["v"] for file in files) == ["y", "z"]
 
 
-def test_a_null_in_a_required_column_is_refused(tmp_path: Path) -> None:
-    made(tmp_path, pa.schema([("k", pa.int64()), pa.field("v", pa.string(), nullable=False)]))
-    write(tmp_path, TABLE, CHANGES[0], (INSERT, None, {"K": 3, "V": None}))
-    with pytest.raises(ApplyError, match="v' is declared non-nullable but contains nulls"):
-        apply_trail(tmp_path / "ot", address(tmp_path))
-    assert stored(tmp_path) == []
+DAYS: Final = [date(1, 1, 1), date(2026, 2, 28), date(9999, 12, 31)]
+LOW: Final = (-(2**31), -(2**31) + 9, 2**31 - 1)
+LOWEST: Final = (-(2**63), -(2**63) + 9, -(2**31), 2**63 - 1)
+# The transform of the partitions, the key's type, and keys whose partitions are hard to compute.
+EXTREMES: Final[Sequence[tuple[Transform[Any, Any], pa.DataType, Sequence[Any], bool]]] = [
+    (YearTransform(), pa.date32(), DAYS, False),
+    (MonthTransform(), pa.date32(), DAYS, False),
+    (DayTransform(), pa.date32(), DAYS, False),
+    (TruncateTransform(10), pa.int64(), LOWEST, False),
+    (TruncateTransform(10), pa.int32(), LOW, False),
+    (TruncateTransform(10), pa.int32(), LOW, True),
+]
+
+
+@pytest.mark.parametrize(
+    ("transform", "kind", "keys", "is_widened"),
+    EXTREMES,
+    ids=[f"{one[0]} of {one[1]}{', widened' * one[3]}" for one in EXTREMES],
+)
+def test_keys_at_the_ends_of_their_type_are_found_in_their_partitions(
+    transform: Transform[Any, Any],
+    kind: pa.DataType,
+    keys: Sequence[Any],
+    is_widened: bool,
+    tmp_path: Path,
+) -> None:
+    """Each key alone, so that a batch has the range of this key."""
+    table = made(tmp_path, pa.schema([("k", kind), ("v", pa.string())]))
+    with table.update_spec() as update:
+        update.add_field("k", transform, "part")
+    column = Column("K", 192, 10, key=True) if kind == pa.date32() else TABLE.columns[0]
+    source = Table("HR.N", (column, TABLE.columns[1]))
+    shown = [str(key) if kind == pa.date32() else key for key in keys]
+    write(tmp_path, source, *((INSERT, None, {"K": key, "V": "a"}) for key in shown))
+    apply_trail(tmp_path / "ot", address(tmp_path))
+    if is_widened:
+        with catalog(tmp_path).load_table("hr.n").update_schema() as change:
+            change.update_column("k", LongType())
+    write(tmp_path, source, *((UPDATE, {"K": key}, {"K": key, "V": "b"}) for key in shown))
+    write(tmp_path, source, *((DELETE, {"K": key}, None) for key in shown[1:]))
+    apply_trail(tmp_path / "ot", address(tmp_path), batch_bytes=1)
+
+    assert stored(tmp_path) == [{"k": keys[0], "v": "b"}]
 
 
 def test_integers_get_eight_bytes(tmp_path: Path) -> None:

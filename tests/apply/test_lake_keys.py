@@ -8,8 +8,7 @@ import pyarrow.compute as pc
 import pytest
 
 from laws import chance, examples
-from trailgate.apply.targets.iceberg_rows import NOT_FOUND, KeyLookup
-from trailgate.apply.targets.lake_keys import MOST_BYTES, IntegerKeys
+from trailgate.apply.targets.lake_keys import MOST_BYTES, NOT_FOUND, IntegerKeys, KeyLookup
 
 TYPES = (pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32())
 

@@ -188,7 +188,7 @@ def test_columns_that_the_table_fills_are_filled(
     ("property_name", "change", "words"),
     [
         ("appendOnly", "SET TBLPROPERTIES ('delta.appendOnly' = 'true')", "does not allow updates"),
-        ("CHECK", "ADD CONSTRAINT small CHECK (a < 5)", r"constraints refuse a row: .*small"),
+        ("CHECK", "ADD CONSTRAINT small CHECK (a < 5)", "CHECK constraint small refuses the row"),
     ],
 )
 def test_what_a_table_refuses_is_named(

@@ -32,6 +32,7 @@ from trailgate.apply.jobs.split_operations import SplitOperations
 from trailgate.apply.targets.target import (
     FindingTarget,
     RefusedRows,
+    RowCheckingTarget,
     RowRefusedError,
     ValuesRefusedError,
 )
@@ -82,6 +83,15 @@ def build_rows_error(
         rows.keys.take(pa.array(chosen)), [rows.errors[row] for row in chosen], ()
     )
     return joined.with_numbers(first.numbers)
+
+
+def refuse_unfit_rows(target: RowCheckingTarget, effects: Written) -> None:
+    """Raise RowsRefusedError for the first table that cannot hold some of its changed rows, with all of these rows. Writes nothing."""
+    for _, steps, _ in effects:
+        for one in steps:
+            rows = target.find_unfit_rows(one)
+            if len(rows):
+                raise build_rows_error(rows.errors[0], one.nets.table, rows, effects, len(effects))
 
 
 def refuse_deferred_rows(target: FindingTarget, written: Written) -> None:

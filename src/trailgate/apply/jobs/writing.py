@@ -12,7 +12,7 @@ in between, the next run finds them in the file when it applies the batch again.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -39,6 +39,7 @@ from trailgate.apply.jobs.refused_rows import (
     find_refused_values,
     locate_refusal,
     refuse_deferred_rows,
+    refuse_unfit_rows,
 )
 from trailgate.apply.jobs.reports import ApplyReport, TableReport
 from trailgate.apply.jobs.schemas import TargetSchemas
@@ -47,6 +48,7 @@ from trailgate.apply.targets.target import (
     AppliedPosition,
     ApplyTarget,
     FindingTarget,
+    RowCheckingTarget,
     RowRefusedError,
     ValuesRefusedError,
 )
@@ -154,33 +156,42 @@ class BatchWriter:
     ) -> TrailgateError:
         """Find the operation that the target rejects, and add its position, table and key to the error.
 
-        It is found by writing parts of the batch, which are rolled back. A very large batch is not
-        searched, and the error is returned unchanged.
+        If the error does not name the rejected rows, the operation is found by writing parts of the
+        batch, which are rolled back. A very large batch is not searched, and the error is returned
+        unchanged.
         """
-        if batch.rows > MOST_SOUGHT:
+        found: Mapping[int, TrailgateError] = {
+            number: error for number, error in batch.errors.items() if error is refusal
+        }
+        if not found and isinstance(refusal, RowsRefusedError):
+            retry = partial(self._try_write, policy=policy, find=True)
+            tried = self.changes.without_excluded(batch)
+            found = find_refused_operations(tried, refusal, retry)
+        if not found and batch.rows <= MOST_SOUGHT:
+            found = find_first_refused(batch, refusal, partial(self._try_write, policy=policy))
+            found = found if len(found) == 1 else {}
+        if not found:
             return refusal
-        refused = find_first_refused(batch, refusal, partial(self._try_write, policy=policy))
-        if len(refused) != 1:
-            return refusal
-        ((number, error),) = refused.items()
-        return locate_refusal(batch, number, error)
+        number = min(found)
+        return locate_refusal(batch, number, found[number])
 
     def _try_write(
         self, batch: SplitOperations, policy: CollisionPolicy, *, find: bool = False
     ) -> RowRefusedError | None:
         """Write a part of a batch, roll it back, and return the error if the target rejected a row.
 
-        With ``find``, deferred constraints are checked too, and the error names all rejected rows
+        A target that checks rows before it writes (``RowCheckingTarget``) only checks them. With ``find``, deferred constraints are checked too, and the error names all rejected rows
         if the target can find them.
         """
         state = self.schemas.state()
         try:
             with self._rollback_on_error():
-                self._write(batch, policy, find=find)
+                self._write(batch, policy, find=find, is_trial=True)
         except RowRefusedError as error:
             return error
         self.target.rollback()
-        self.schemas.restore(*state)
+        if not self.target.commits_alone:
+            self.schemas.restore(*state)
         return None
 
     def _apply(self, batch: SplitOperations, policy: CollisionPolicy) -> ApplyReport:
@@ -240,16 +251,19 @@ class BatchWriter:
     def _rollback_on_error(self) -> Iterator[None]:
         """Context manager: roll the target back if an error is raised.
 
-        After a rejected row the known tables are as before. After any other error they are looked
-        up again.
+        After a rejected row the known tables are as before, except that a target whose tables are
+        committed separately keeps those that were created. After any other error they are looked up
+        again.
         """
         state = self.schemas.state()
         try:
             yield
         except BaseException as error:
             self.target.rollback()
-            refused = isinstance(error, RowRefusedError)
-            self.schemas.restore(*(state if refused else ({}, {})))
+            if not isinstance(error, RowRefusedError):
+                self.schemas.restore({}, {})
+            elif not self.target.commits_alone:
+                self.schemas.restore(*state)
             raise
 
     def _write(
@@ -259,6 +273,7 @@ class BatchWriter:
         *,
         discards: bool = False,
         find: bool = False,
+        is_trial: bool = False,
     ) -> tuple[ApplyReport, OperationErrors, frozenset[int]]:
         """Compute the changes of a batch and write them to the target, without a commit of the batch.
 
@@ -267,14 +282,18 @@ class BatchWriter:
 
         With ``discards``, these operations are written to the discard file first, if the target
         commits each table separately. With ``find``, an error about a row names all rejected rows,
-        if the target can find them.
+        if the target can find them. With ``is_trial``, nothing is written to a target that checks
+        the rows before it writes.
         """
         assert batch.last is not None
         if not self.options.dry_run:
             self.schemas.change_tables()
         effects, faults, excluded = self.changes.compute(batch, policy)
         reports = {name: report for name, _, report in effects}
-        if not self.options.dry_run:
+        checks = isinstance(self.target, RowCheckingTarget)
+        if not self.options.dry_run and isinstance(self.target, RowCheckingTarget):
+            refuse_unfit_rows(self.target, effects)
+        if not self.options.dry_run and not (checks and is_trial):
             # A target that commits each table by itself may be killed after the first of them, so the
             # discarded operations must be on the disk before it.
             if discards and self.target.commits_alone:

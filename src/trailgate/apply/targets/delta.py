@@ -11,7 +11,9 @@ position there, and tables that were already committed skip the operations that 
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -43,6 +45,14 @@ from trailgate.apply.targets.checkpoints import (
     encode_lake_checkpoint,
     lake_path,
 )
+from trailgate.apply.targets.delta_checks import (
+    RowRule,
+    add_nulls,
+    add_partitions,
+    check_append_only,
+    find_rule_breaks,
+    list_row_rules,
+)
 from trailgate.apply.targets.delta_commits import LOG, GroupCommit, find_group_commit
 from trailgate.apply.targets.delta_errors import call_delta, convert_open_error
 from trailgate.apply.targets.delta_places import DeltaPlace, find_delta_place
@@ -55,13 +65,19 @@ from trailgate.apply.targets.delta_rows import (
     build_delta_key_match,
     build_delta_rows,
     build_range_condition,
-    check_partitions,
-    name_staged_columns,
     read_delta_rows,
     select_rows,
 )
 from trailgate.apply.targets.faults import build_concurrent_run_error
-from trailgate.apply.targets.target import AppliedPosition, GroupPosition, TablePosition
+from trailgate.apply.targets.lake_rows import UnfitRows, build_written_rows
+from trailgate.apply.targets.target import (
+    AppliedPosition,
+    GroupPosition,
+    RefusedRows,
+    RowRefusedError,
+    TablePosition,
+)
+from trailgate.arrays import Longs
 from trailgate.errors import DefinitionError, OptionError, StorageError, Where
 from trailgate.model.positions import long_position, parse_position
 
@@ -226,6 +242,33 @@ class DeltaTarget:
         delta = self._open_existing(table)
         return call_delta(self._path(table), lambda: read_delta_rows(delta))
 
+    def find_unfit_rows(self, effects: TableChanges) -> RefusedRows:
+        """Return the changed rows that the Delta table refuses by NOT NULL, a constraint or a partition. Writes nothing."""
+        nets, path = effects.nets, self._path(effects.nets.table)
+        delta = self._open_existing(nets.table)
+        unfit = UnfitRows(nets)
+        check_append_only(path, delta, effects)
+        add_nulls(unfit, delta, effects)
+        add_partitions(unfit, path, delta, effects)
+        rules = list_row_rules(delta)
+        if rules:
+            fetch = partial(self._fetch, nets.table)
+            rows, index = build_written_rows(nets, fetch)
+            own = [one.name for one in nets.table.columns if not one.computed]
+            for found, error in self._find_rule_breaks(nets.table, rows.select(own), rules):
+                unfit.add(index[found], error)
+        return unfit.collect()
+
+    def _fetch(self, table: TargetTable, keys: pa.Table, keys_alone: bool) -> pa.Table:
+        return self.rows(table, keys, keys_alone=keys_alone)
+
+    def _find_rule_breaks(
+        self, table: TargetTable, rows: pa.Table, rules: Sequence[RowRule]
+    ) -> Iterable[tuple[Longs, RowRefusedError]]:
+        """Return for each rule the indexes of the rows that break it, and the error."""
+        delta = self._open_existing(table)
+        return find_rule_breaks(self._path(table), delta, rows, rules)
+
     def write(self, effects: TableChanges, at: AppliedPosition) -> None:
         """Write the changes of one Delta table in one commit, which also records the position."""
         nets, table = effects.nets, effects.nets.table
@@ -238,7 +281,6 @@ class DeltaTarget:
         if effects.emptied:
             inserted = nets.where(nets.effect != RowEffect.DELETE)
             rows = build_delta_rows(inserted)
-            check_partitions(path, delta, rows)
             call_delta(
                 path,
                 lambda: write_deltalake(
@@ -258,7 +300,6 @@ class DeltaTarget:
             )
         elif effects.appended:
             rows = build_delta_rows(nets)
-            check_partitions(path, delta, rows)
             call_delta(
                 path,
                 lambda: write_deltalake(delta, rows, mode="append", commit_properties=properties),
@@ -320,7 +361,6 @@ class DeltaTarget:
         table = effects.nets.table
         delta = self._open_existing(table)
         staging = sql.build_staging_rows(effects)
-        check_partitions(self._path(table), delta, name_staged_columns(table, staging))
         clauses = sql.build_merge_clauses(effects, resets=True)
         # Delta recomputes a computed column that is set to NULL.
         computed = {sql.quote_sql_name(name): "NULL" for name in find_computed_columns(delta)}

@@ -23,13 +23,17 @@ from trailgate.errors import (
 MOST_SIGNS: Final = 300  # characters of an error of the library
 DELTA_ERRORS: Final = (DeltaError, pa.ArrowException, OSError, ValueError)
 CONSTRAINTS: Final = "Change the NOT NULL or CHECK constraint, or exclude the table with --tables"
+CHANGES_REFUSED: Final = (
+    "the table does not allow updates and deletes: its property delta.appendOnly is true"
+)
+APPEND_HINT: Final = "Apply to it with --mode append, or set the property to false"
 # Permanent errors of delta-rs or of Delta on Spark: a pattern of the text, the problem, and a hint. {}
 # is replaced by the library's text.
 REFUSALS: Final = (
     (
         r"append-only|DELTA_CANNOT_MODIFY_APPEND_ONLY",
-        "the table does not allow updates and deletes: its property delta.appendOnly is true",
-        "Apply to it with --mode append, or set the property to false",
+        CHANGES_REFUSED,
+        APPEND_HINT,
     ),
     (
         r"DELTA_VIOLATE_CONSTRAINT|DELTA_NOT_NULL_CONSTRAINT",

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from functools import reduce
 from operator import and_
-from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,14 +16,6 @@ from trailgate.apply.effects.tables import TargetTable
 from trailgate.apply.targets import sql
 from trailgate.apply.targets.delta_properties import has_rounded_statistics
 from trailgate.apply.targets.lake_keys import IntegerKeys, find_key_range, list_distinct_keys
-from trailgate.errors import ApplyError, Where
-
-# Partition values that Delta's readers take for NULL.
-READ_AS_NULL: Final = {
-    "": "an empty string",
-    "__HIVE_DEFAULT_PARTITION__": "the text __HIVE_DEFAULT_PARTITION__",
-}
-PARTITIONS: Final = "Partition the table by another column, or not at all"
 
 
 def build_delta_rows(nets: NetChanges) -> pa.Table:
@@ -32,34 +23,6 @@ def build_delta_rows(nets: NetChanges) -> pa.Table:
     return build_complete_rows(nets).select(
         [one.name for one in nets.table.columns if not one.computed]
     )
-
-
-def name_staged_columns(table: TargetTable, staging: pa.Table) -> pa.Table:
-    """Rename the columns ``c0``, ``c1``, ... of staged rows to those of the Delta table. Drops the other columns."""
-    columns = [staging[f"c{at}"] for at in range(len(table.columns))]
-    return pa.table(columns, schema=table.schema)
-
-
-def check_partitions(path: str, table: DeltaTable, rows: pa.Table) -> None:
-    """Raise ApplyError for rows with partition values that delta-rs writes incorrectly. The Delta log stores these as text."""
-    for name in table.metadata().partition_columns:
-        if name not in rows.column_names:
-            continue
-        kind = rows.schema.field(name).type
-        if pa.types.is_binary(kind) or pa.types.is_floating(kind) or _has_fraction(kind):
-            problem = f"delta-rs cannot write partitions of {kind}, the type of column {name}"
-            raise ApplyError(problem, where=Where(source=path, field=name), hint=PARTITIONS)
-        if pa.types.is_string(kind):
-            for text, shown in READ_AS_NULL.items():
-                if pc.any(pc.equal(rows[name], text)).as_py():
-                    problem = (
-                        f"column {name} is a partition column, in which {shown} would become NULL"
-                    )
-                    raise ApplyError(problem, where=Where(source=path, field=name), hint=PARTITIONS)
-
-
-def _has_fraction(data_type: pa.DataType) -> bool:
-    return bool(pa.types.is_decimal(data_type) and data_type.scale)
 
 
 def read_delta_rows(

@@ -54,22 +54,26 @@ from trailgate.apply.targets.iceberg_catalogs import (
     find_iceberg_table,
     load_iceberg_table,
 )
+from trailgate.apply.targets.iceberg_checks import find_unfit_rows
 from trailgate.apply.targets.iceberg_commits import FILE_BYTES, commit_rows
 from trailgate.apply.targets.iceberg_errors import convert_iceberg_errors
 from trailgate.apply.targets.iceberg_rows import (
-    NOT_FOUND,
-    KeyLookup,
-    build_new_rows,
     check_delete_files,
     close_rows,
-    patch_rows,
     plan_files,
     read_arrow_schema,
     read_file,
     read_files,
     select_open,
 )
-from trailgate.apply.targets.target import AppliedPosition, GroupPosition, TablePosition
+from trailgate.apply.targets.lake_keys import NOT_FOUND, KeyLookup
+from trailgate.apply.targets.lake_rows import build_new_rows, patch_rows
+from trailgate.apply.targets.target import (
+    AppliedPosition,
+    GroupPosition,
+    RefusedRows,
+    TablePosition,
+)
 from trailgate.errors import ApplyError, DefinitionError, OptionError, StorageError, Where
 
 TIME: Final = pa.int64()  # of the checkpoint's op_ts, as the session writes it
@@ -274,6 +278,14 @@ class IcebergTarget:
         loaded = self._open(table.name)
         with convert_iceberg_errors(self._show(table.name)):
             return read_files(loaded, plan_files(loaded))
+
+    def find_unfit_rows(self, effects: TableChanges) -> RefusedRows:
+        """Return the changed rows that the Iceberg table refuses by a required column or a partition. Writes nothing."""
+        name = effects.nets.table.name
+        try:
+            return find_unfit_rows(self._open(name), effects.nets).collect()
+        except ApplyError as error:
+            raise error.with_place(source=self._show(name)) from None
 
     def write(self, effects: TableChanges, at: AppliedPosition) -> None:
         """Write the changes of one Iceberg table in one snapshot, which also has the position."""

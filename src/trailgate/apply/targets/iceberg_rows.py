@@ -7,12 +7,10 @@ keys 3 and 7 need the files with bounds 1..5 and 6..9, but not the one with 10..
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from functools import reduce
-from operator import and_
+from collections.abc import Iterator, Sequence
+from datetime import date
 from typing import Any, Final
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg.expressions import (
@@ -27,19 +25,18 @@ from pyiceberg.expressions.literals import literal
 from pyiceberg.io.pyarrow import ArrowScan, schema_to_pyarrow
 from pyiceberg.schema import Schema
 from pyiceberg.table import FileScanTask, Table
+from pyiceberg.transforms import TruncateTransform
+from pyiceberg.types import IntegerType, LongType
 
-from trailgate.apply.effects.nets import NetChanges, RowEffect, build_complete_rows
-from trailgate.apply.effects.row_keys import encode_keys
 from trailgate.apply.effects.table_changes import ClosingUpdate
-from trailgate.apply.targets.lake_keys import IntegerKeys, find_key_range, list_distinct_keys
-from trailgate.arrays import Longs, Mask
-from trailgate.columnar.rows import join_arrays
+from trailgate.apply.targets.lake_keys import KeyRange, find_key_range
 from trailgate.errors import ApplyError, Where
 
 DELETE_FILES: Final = "the table has delete files, which Spark writes with merge-on-read, and pyiceberg cannot write such a table"
 REWRITE: Final = "Set its properties write.delete.mode, write.update.mode and write.merge.mode to copy-on-write, and call rewrite_data_files with the option delete-file-threshold 1 in Spark"
+# The least value of each integer type.
+INTEGERS: Final[Any] = {IntegerType: -(2**31), LongType: -(2**63)}
 _SMALL: Final = {pa.large_string(): pa.string(), pa.large_binary(): pa.binary()}
-NOT_FOUND: Final = -1
 # Their types state keywords of pydantic instead of what they take.
 AT_LEAST: Final[Any] = GreaterThanOrEqual
 AT_MOST: Final[Any] = LessThanOrEqual
@@ -59,7 +56,7 @@ def plan_files(table: Table, keys: pa.Table | None = None) -> list[FileScanTask]
     columns = {} if keys is None else dict(zip(keys.column_names, keys.columns, strict=True))
     condition: BooleanExpression = AlwaysTrue()
     for name, values in columns.items():
-        condition = And(condition, _build_range(name, values.combine_chunks()))
+        condition = And(condition, _build_range(table, name, values.combine_chunks()))
     tasks = list(table.scan(row_filter=condition).plan_files())
     if any(task.delete_files for task in tasks):
         raise _build_refusal(table)
@@ -82,13 +79,47 @@ def _build_refusal(table: Table) -> ApplyError:
     return ApplyError(DELETE_FILES, where=Where(source=".".join(table.name())), hint=REWRITE)
 
 
-def _build_range(name: str, values: pa.Array) -> BooleanExpression:
+def _build_range(table: Table, name: str, values: pa.Array) -> BooleanExpression:
     """Build pyiceberg's condition that a column is within the range of ``values``, or always true if files cannot be skipped by it."""
     found = find_key_range(values)
-    if found is None:
+    if found is None or _has_wrapped_parts(table, name, found):
         return AlwaysTrue()
-    low, high = (literal(bound.as_py()) for bound in found)
-    return And(AT_LEAST(Reference(name), low), AT_MOST(Reference(name), high))
+    low, high = found.low.as_py(), found.high.as_py()
+    condition: BooleanExpression = AlwaysTrue()
+    # For partitions by year or month, pyiceberg computes the days before and after the range. A day
+    # that Python lacks would be an OverflowError. Without that bound only more files are read.
+    if low != date.min:
+        condition = And(condition, AT_LEAST(Reference(name), literal(low)))
+    if high != date.max:
+        condition = And(condition, AT_MOST(Reference(name), literal(high)))
+    return condition
+
+
+def _has_wrapped_parts(table: Table, name: str, found: KeyRange) -> bool:
+    """Return whether a range of keys has values whose partition in the table may be stated with a wrong value.
+
+    ``truncate[10]`` rounds -2147483648 down to -2147483650, which needs more than 32 bits: files state
+    2147483646 instead, and pyiceberg would skip them for this range.
+    """
+    if not pa.types.is_integer(found.low.type):
+        return False
+    low, high = found.low.as_py(), found.high.as_py()
+    number = table.schema().find_field(name).field_id
+    widths = [
+        field.transform.width
+        for spec in table.specs().values()
+        for field in spec.fields
+        if field.source_id == number and isinstance(field.transform, TruncateTransform)
+    ]
+    # A column that was widened may have partitions from before.
+    kinds = {
+        type(field.field_type)
+        for schema in table.schemas().values()
+        for field in schema.fields
+        if field.field_id == number
+    }
+    ends = [least for kind, least in INTEGERS.items() if kind in kinds]
+    return any(low < least + width and high >= least for least in ends for width in widths)
 
 
 def read_file(table: Table, task: FileScanTask, names: Sequence[str]) -> pa.Table:
@@ -109,72 +140,6 @@ def read_files(table: Table, tasks: Sequence[FileScanTask]) -> pa.RecordBatchRea
             yield from read_file(table, task, schema.names).to_batches()
 
     return pa.RecordBatchReader.from_batches(schema, batches())
-
-
-class KeyLookup:
-    """Finds the rows of Iceberg data files whose key is in a given set."""
-
-    def __init__(self, keys: Sequence[pa.Array]) -> None:
-        self._keys = keys
-        self._tests = [_find_any(one) for one in keys]
-
-    def find(self, columns: Sequence[pa.ChunkedArray]) -> Longs:
-        """Return for each row of an Iceberg data file the index of its key, or ``NOT_FOUND``. NULL equals NULL here."""
-        found = np.full(len(columns[0]), NOT_FOUND)
-        parts = [test(column) for test, column in zip(self._tests, columns, strict=True)]
-        rows = np.flatnonzero(reduce(and_, parts))
-        if not len(rows):
-            return found
-        # Number the wanted and the stored keys together. Equal keys have equal numbers.
-        both = [
-            join_arrays([ours, column.take(pa.array(rows)).combine_chunks()])
-            for ours, column in zip(self._keys, columns, strict=True)
-        ]
-        codes, count = encode_keys(both)
-        wanted = len(self._keys[0])
-        index = np.full(count, NOT_FOUND)
-        index[codes[:wanted]] = np.arange(wanted)
-        found[rows] = index[codes[wanted:]]
-        return found
-
-
-def _find_any(keys: pa.Array) -> Callable[[pa.ChunkedArray], Mask]:
-    """Return a function that finds the rows of a column whose value is one of the keys. NULL equals NULL."""
-    bitmap = IntegerKeys.of(keys)
-    if bitmap is not None:
-        return lambda column: bitmap.find(column.combine_chunks())
-    values = list_distinct_keys(keys)
-    return lambda column: np.asarray(pc.is_in(column, value_set=values))
-
-
-def build_new_rows(nets: NetChanges) -> pa.Table:
-    """Build the complete rows that changes add to an Iceberg table: those with the effects INSERT and REPLACE."""
-    is_new = np.isin(nets.effect, (RowEffect.INSERT, RowEffect.REPLACE))
-    return build_complete_rows(nets.where(is_new))
-
-
-def patch_rows(rows: pa.Table, found: Longs, nets: NetChanges) -> pa.Table:
-    """Return the rows of an Iceberg data file after the changes: without deleted and replaced rows, and with new values in patched ones.
-
-    ``found`` is the index of each row's change, or ``NOT_FOUND``.
-    """
-    # ``NOT_FOUND`` is -1, which reads the last change; the first condition makes that irrelevant.
-    kept = (found == NOT_FOUND) | (nets.effect[found] == RowEffect.PATCH)
-    rows, at = rows.filter(pa.array(kept)), found[kept]
-    for column, one in zip(nets.table.columns, nets.values, strict=True):
-        is_set = at != NOT_FOUND
-        if one.values is None:
-            continue
-        if one.missing is not None:
-            is_set &= ~one.missing[at]
-        if not is_set.any():
-            continue
-        # Rows that are not set take a null here, and keep their value in the next lines.
-        new = one.values.take(pa.array(at, mask=~is_set))
-        index = rows.schema.get_field_index(column.name)
-        changed = pc.if_else(pa.array(is_set), new, rows[column.name])
-        rows = rows.set_column(index, rows.schema.field(index), changed)
-    return rows
 
 
 def select_open(rows: pa.Table, closing: ClosingUpdate) -> pa.ChunkedArray:

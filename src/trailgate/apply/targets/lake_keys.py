@@ -11,14 +11,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import and_
 from typing import Final, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trailgate.arrays import Mask
+from trailgate.apply.effects.row_keys import encode_keys
+from trailgate.arrays import Longs, Mask
+from trailgate.columnar.rows import join_arrays
 
 # Types whose bounds in a data file's statistics are exact enough. The bounds of floats ignore NaN,
 # and Spark truncates those of timestamps to milliseconds.
@@ -29,6 +34,7 @@ RANGED: Final = (
     pa.types.is_string,
 )
 MOST_BYTES: Final = 64 << 20  # of a bitmap, which has a byte for each number
+NOT_FOUND: Final = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,3 +103,39 @@ def find_key_range(keys: pa.Array) -> KeyRange | None:
         return None
     bounds = pc.min_max(keys)
     return KeyRange(bounds["min"], bounds["max"])
+
+
+class KeyLookup:
+    """Finds the rows of a Delta or Iceberg table whose key is in a given set."""
+
+    def __init__(self, keys: Sequence[pa.Array]) -> None:
+        self._keys = keys
+        self._tests = [_find_any(one) for one in keys]
+
+    def find(self, columns: Sequence[pa.ChunkedArray]) -> Longs:
+        """Return for each row the index of its key, or ``NOT_FOUND``. NULL equals NULL here."""
+        found = np.full(len(columns[0]), NOT_FOUND)
+        parts = [test(column) for test, column in zip(self._tests, columns, strict=True)]
+        rows = np.flatnonzero(reduce(and_, parts))
+        if not len(rows):
+            return found
+        # Number the wanted and the stored keys together. Equal keys have equal numbers.
+        both = [
+            join_arrays([ours, column.take(pa.array(rows)).combine_chunks()])
+            for ours, column in zip(self._keys, columns, strict=True)
+        ]
+        codes, count = encode_keys(both)
+        wanted = len(self._keys[0])
+        index = np.full(count, NOT_FOUND)
+        index[codes[:wanted]] = np.arange(wanted)
+        found[rows] = index[codes[wanted:]]
+        return found
+
+
+def _find_any(keys: pa.Array) -> Callable[[pa.ChunkedArray], Mask]:
+    """Return a function that finds the rows of a column whose value is one of the keys. NULL equals NULL."""
+    bitmap = IntegerKeys.of(keys)
+    if bitmap is not None:
+        return lambda column: bitmap.find(column.combine_chunks())
+    values = list_distinct_keys(keys)
+    return lambda column: np.asarray(pc.is_in(column, value_set=values))

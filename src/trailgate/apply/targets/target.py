@@ -208,6 +208,18 @@ class CheckingTarget(ApplyTarget, Protocol):
 
 
 @runtime_checkable
+class RowCheckingTarget(ApplyTarget, Protocol):
+    """A target of apply that commits each table separately, so that the rows of a batch are checked before the first table is written."""
+
+    def find_unfit_rows(self, effects: TableChanges) -> RefusedRows:
+        """Return the rows of these changes that the table cannot hold, in the order of the changes.
+
+        Writes nothing. Raises ApplyError if the table cannot be changed in this way at all.
+        """
+        ...
+
+
+@runtime_checkable
 class FindingTarget(ApplyTarget, Protocol):
     """A target of apply that can find all rows that its constraints reject, each separately."""
 
