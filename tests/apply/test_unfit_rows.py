@@ -8,6 +8,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, Field, Schema
 from deltalake.schema import PrimitiveType
@@ -457,3 +458,21 @@ def test_the_discarded_operations_explain_the_table(name: str, tmp_path: Path) -
 
 def _is_of_table(reason: str) -> bool:
     return "CHECK constraint c1" in reason or "does not allow NULL" in reason
+
+
+def test_an_error_that_stops_names_its_operation_though_others_are_discarded(
+    tmp_path: Path,
+) -> None:
+    """The CHECK is found after the NULL, whose operation comes later and is discarded."""
+    path, to = tmp_path / "lake/hr/t", f"delta:{tmp_path}/lake"
+    delta(required("v"), check="w <> 'bad'")(tmp_path)
+    changes = [insert(1, "a", W="w"), insert(2, "a", W="bad"), insert(3, None, W="w")]
+    write(tmp_path, table_of(TEXT), changes)
+    (tmp_path / "r.prm").write_text(
+        "REPLICAT r\nREPERROR (1400, DISCARD)\nREPERROR (1407, DISCARD)\nMAP HR.*, TARGET HR.*;\n"
+    )
+    discards = str(tmp_path / "d.jsonl")
+    with pytest.raises(ApplyError, match="insert of k=2: the table's CHECK constraint c1"):
+        apply_trail(tmp_path / "ot", to, params=str(tmp_path / "r.prm"), discards=discards)
+
+    assert pa.table(DeltaTable(path).scan()).num_rows == 0
