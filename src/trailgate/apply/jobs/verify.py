@@ -343,8 +343,8 @@ def verify_tables(
     """
     mapped = resolve_apply_options(ApplyOptions(**OPTIONS.read(options)))
     given = replace(mapped.options, dry_run=False, no_create=False)
-    if given.discards is not None and given.on_error == STOP:
-        # The file shows that the apply has discarded operations.
+    if given.discards is not None and given.on_error == STOP and given.params is None:
+        # The file shows that the apply has discarded operations. A parameter file states that itself.
         given = replace(given, on_error="discard")
         mapped = replace(mapped, options=given)
     loaded, others = _is_loaded(given), mapped.modes - {"current"}

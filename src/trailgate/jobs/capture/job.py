@@ -44,7 +44,6 @@ from trailgate.jobs.capture.options import CaptureArguments
 from trailgate.jobs.capture.plan import CaptureJob, CaptureOptions
 from trailgate.jobs.capture.ranges import RangeReport, run_range
 from trailgate.jobs.capture.recognized_files import recognize_files
-from trailgate.jobs.capture.repaired_units import check_repaired_files
 from trailgate.jobs.capture.sequence_ids import SequenceIdRule, check_spans
 from trailgate.jobs.capture.summary import (
     KNOWN,
@@ -114,6 +113,10 @@ def plan_capture(
     definitions = capture.tables if existing is None else existing.merge(capture.tables)
     check_tables(definitions, options)
     if manifest is not None and manifest.quarantine and capture.spans_messages:
+        from trailgate.jobs.capture.repaired_units import (  # noqa: PLC0415  only trails with a quarantine
+            check_repaired_files,
+        )
+
         state = capture.state_after(manifest.last_id or None)
         quarantine = (MessageFile(*one) for one in location.quarantine_files(manifest))
         check_repaired_files(capture, source.files, quarantine, state)
