@@ -330,17 +330,25 @@ def _read(files: MessageFiles, start: MessagePosition, chunk: int) -> Iterator[R
                     yield read
 
 
-def read_file_lines(file: MessageFile, longest: int = LONGEST) -> Iterator[tuple[int, bytes]]:
-    """Yield the lines of a message file without their newlines, with their numbers from 1.
+def read_file_lines(
+    file: MessageFile, longest: int = LONGEST, *, having: bytes = b""
+) -> Iterator[tuple[int, bytes]]:
+    """Yield the lines of a message file that contain ``having``, without their newlines and with their numbers from 1.
 
     Raises DecodeError if a line is longer than ``longest`` bytes.
     """
     number = 0
     with _open(file) as reader:
         for _, data in _read_lines(reader, 0, CHUNK, longest):
-            for line in bytes(data).removesuffix(b"\n").split(b"\n"):
+            lines = bytes(data)
+            # Searching a whole chunk at once is much faster than dividing it into lines.
+            if having not in lines:
+                number += lines.count(b"\n")
+                continue
+            for line in lines.removesuffix(b"\n").split(b"\n"):
                 number += 1
-                yield number, line
+                if having in line:
+                    yield number, line
 
 
 def _open(file: MessageFile) -> Reader:
