@@ -446,3 +446,22 @@ def test_the_header_names_the_recovery_mode(prefix: Path, mode: Recovery, number
     write(prefix, SOURCE, AppendOptions(mode))
 
     assert header(prefix, 0).continuity.recovery_mode == number
+
+
+@pytest.mark.parametrize("release", [None, "19.1"])
+def test_lost_definitions_are_announced_when_they_are_written_again(
+    release: str | None, prefix: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A trail of a newer release describes its tables itself."""
+    options = AppendOptions(trail_format=TrailFormat.from_options(release))
+    for is_lost in (False, True, False):
+        caplog.clear()
+        with TrailAppender(prefix, DEFINITIONS, options) as appender:
+            appender.append(changes(SOURCE[:1]))
+            appender.commit("1")
+        announced = [one for one in caplog.messages if "ot.def was missing" in one]
+        assert len(announced) == (is_lost and release is None)
+        path = Path(f"{prefix}.def")
+        assert path.exists()
+        if not is_lost:
+            path.unlink()

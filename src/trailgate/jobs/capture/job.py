@@ -411,12 +411,13 @@ def summarize_capture(job: CaptureJob, reports: Sequence[RangeReport]) -> Captur
         *_unmatched_warnings(job),
     )
     sums = {name: sum(getattr(report, name) for report in reports) for name in SUMMED}
+    manifest = job.target.location.manifest()
     return CaptureSummary(
         target=prefix,
         counts={table: counts[table] for table in sorted(counts)},
         dry_run=options.dry_run,
         definitions=None if options.trail_format.by_index else f"{prefix}.def",
-        notes=(*job.target.notes(), *(warnings if reports else ())),
+        notes=(*job.target.notes(manifest), *(warnings if reports else ())),
         reasons=rank_bad_reasons(count_reasons(reports)),
         problems=tuple(error_values(error) for report in reports for error in report.errors),
         **sums,

@@ -144,7 +144,7 @@ def append_lines(path: Path, valid_bytes: int, parts: Iterable[BinaryIO]) -> int
     with convert_write_errors(path), path.open("r+b" if path.exists() else "w+b") as file:
         if file.seek(0, os.SEEK_END) < valid_bytes:
             problem = f"the file is shorter than the {valid_bytes} bytes that the manifest states"
-            raise StorageError(problem, where=Where(source=str(path)), hint="Restore or delete it")
+            raise StorageError(problem, where=Where(source=str(path)), hint="Restore the file")
         file.truncate(valid_bytes)
         file.seek(valid_bytes)
         for part in parts:

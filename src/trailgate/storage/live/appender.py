@@ -33,7 +33,7 @@ from trailgate.storage.live.live_trail import AppendOptions, LiveTrail, Recovery
 from trailgate.storage.live.recovery import Recovered
 from trailgate.storage.writing.run_preparation import definitions_to_write
 from trailgate.storage.writing.segments import count_fitting
-from trailgate.storage.writing.trail_location import LOST_DEFINITIONS, local_prefix, local_trail
+from trailgate.storage.writing.trail_location import local_prefix, local_trail
 from trailgate.storage.writing.transaction_chain import BETWEEN, check_continuation
 from trailgate.trail.writing.writer import EncodedTrail, encode
 
@@ -69,9 +69,9 @@ class TrailAppender:
             known = load_checkpoint(self._prefix, options)
             location = local_trail(self._prefix)
             self._definitions = definitions_to_write(location, definitions)
-            is_read = not options.trail_format.by_index
-            if known is not None and is_read and location.definitions() is None:
-                LOG.warning(LOST_DEFINITIONS.format(self._prefix))
+            begun = known is not None
+            for note in location.note_lost_definitions(options.trail_format, is_begun=begun):
+                LOG.warning(note)
             disk.replace(Path(f"{self._prefix}.def"), write_sourcedefs(self._definitions))
             tables = self._definitions
             self._trail = LiveTrail(disk, self._prefix, options, tables, known)

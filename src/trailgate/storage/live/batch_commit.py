@@ -137,7 +137,7 @@ def commit_files(target: TrailTarget, batch: QueryBatch, parts: Sequence[BatchPa
     for _ in range(TRIED):
         location, manifest = target.location.recover()
         check_appendable(location, manifest, target.options)
-        target.log_notes()
+        target.log_notes(manifest)
         if is_committed(manifest, batch):
             return False
         before = manifest or Manifest()
@@ -179,7 +179,7 @@ def commit_batch(
         if is_committed(manifest, batch):
             return False
         check_appendable(target.location, manifest, target.options)
-        target.log_notes()
+        target.log_notes(manifest)
         disk = disk or Disk()
         if manifest is None:
             # From here on, files that are not in the manifest are not mistaken for the trail's.

@@ -146,8 +146,9 @@ def publish_parts(target: TrailTarget, parts: Sequence[StagedPart]) -> WriteSumm
     check_repaired([part.ends for part in parts if part.ends is not None])
     location = target.location
     with location.backend.locked():
-        check_appendable(location, location.manifest(), target.options)
-        target.log_notes()
+        manifest = location.manifest()
+        check_appendable(location, manifest, target.options)
+        target.log_notes(manifest)
         # From here on, files that are not in the manifest are not mistaken for the trail's.
         location.begin_manifest()
         # Another run may have added tables to the definitions meanwhile.

@@ -50,6 +50,7 @@ from trailgate.trail.writing.file_headers import (
     encode_header_patches,
     fill_in_format,
 )
+from trailgate.trail.writing.trail_format import TrailFormat
 from trailgate.trail.writing.writer import encode
 
 LOG: Final = logging.getLogger(__name__)
@@ -150,6 +151,15 @@ class TrailLocation:
         """Return the definitions in the trail's ``.def`` file, or None if it does not exist."""
         data = self.backend.read(".def")
         return None if data is None else read_sourcedefs(data, source=f"{self.prefix}.def")
+
+    def note_lost_definitions(
+        self, trail_format: TrailFormat, *, is_begun: bool
+    ) -> tuple[str, ...]:
+        """Return a note if the ``.def`` file of a trail that has records was deleted, since the run writes it again; else ()."""
+        # A trail that describes its tables itself is read without the .def file.
+        if trail_format.by_index or not is_begun or self.definitions() is not None:
+            return ()
+        return (LOST_DEFINITIONS.format(self.prefix),)
 
     def merge_definitions(self, tables: Definitions) -> Definitions:
         """Return the definitions of the trail's tables merged with ``tables``.
@@ -447,15 +457,14 @@ class TrailTarget:
         manifest = self.location.manifest()
         return manifest is not None and bool(manifest.files) and self.location.definitions() is None
 
-    def notes(self) -> tuple[str, ...]:
+    def notes(self, manifest: Manifest | None) -> tuple[str, ...]:
         """Return what a user should know before the run publishes: that it replaces lost definitions."""
-        # A trail that describes its tables itself is read without the .def file.
-        is_read = not self.options.trail_format.by_index
-        return (LOST_DEFINITIONS.format(self.prefix),) if is_read and self.lacks_definitions else ()
+        is_begun = manifest is not None and bool(manifest.files)
+        return self.location.note_lost_definitions(self.options.trail_format, is_begun=is_begun)
 
-    def log_notes(self) -> None:
+    def log_notes(self, manifest: Manifest | None) -> None:
         """Log ``notes``, for a run without a summary that shows them."""
-        for note in self.notes():
+        for note in self.notes(manifest):
             LOG.warning(note)
 
     def file_start(self) -> bytes:
