@@ -180,8 +180,9 @@ class BatchWriter:
     ) -> RowRefusedError | None:
         """Write a part of a batch, roll it back, and return the error if the target rejected a row.
 
-        A target that checks rows before it writes (``RowCheckingTarget``) only checks them. With ``find``, deferred constraints are checked too, and the error names all rejected rows
-        if the target can find them.
+        A target that checks rows before it writes (``RowCheckingTarget``) only checks them. With
+        ``find``, deferred constraints are checked too, and the error names all rejected rows if the
+        target can find them.
         """
         state = self.schemas.state()
         try:
@@ -290,10 +291,11 @@ class BatchWriter:
             self.schemas.change_tables()
         effects, faults, excluded = self.changes.compute(batch, policy)
         reports = {name: report for name, _, report in effects}
-        checks = isinstance(self.target, RowCheckingTarget)
-        if not self.options.dry_run and isinstance(self.target, RowCheckingTarget):
+        writes = not self.options.dry_run
+        if writes and isinstance(self.target, RowCheckingTarget):
             refuse_unfit_rows(self.target, effects)
-        if not self.options.dry_run and not (checks and is_trial):
+            writes = not is_trial
+        if writes:
             # A target that commits each table by itself may be killed after the first of them, so the
             # discarded operations must be on the disk before it.
             if discards and self.target.commits_alone:

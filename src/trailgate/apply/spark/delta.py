@@ -58,8 +58,7 @@ class SessionDeltaTarget(DeltaTarget):
         self, table: TargetTable, rows: pa.Table, rules: Sequence[RowRule]
     ) -> Iterable[tuple[Longs, RowRefusedError]]:
         """Return for each rule the indexes of the rows that break it, and the error. The session evaluates the rules, as its MERGE does."""
-        delta = self._open(table)
-        assert delta is not None
+        delta = self._open_existing(table)
         generated = {
             field.name: str(field.metadata[GENERATION])
             for field in delta.schema().fields

@@ -252,15 +252,11 @@ class DeltaTarget:
         add_partitions(unfit, path, delta, effects)
         rules = list_row_rules(delta)
         if rules:
-            fetch = partial(self._fetch, nets.table)
-            rows, index = build_written_rows(nets, fetch)
+            rows, index = build_written_rows(nets, partial(self.rows, nets.table, keys_alone=False))
             own = [one.name for one in nets.table.columns if not one.computed]
             for found, error in self._find_rule_breaks(nets.table, rows.select(own), rules):
                 unfit.add(index[found], error)
         return unfit.collect()
-
-    def _fetch(self, table: TargetTable, keys: pa.Table, keys_alone: bool) -> pa.Table:
-        return self.rows(table, keys, keys_alone=keys_alone)
 
     def _find_rule_breaks(
         self, table: TargetTable, rows: pa.Table, rules: Sequence[RowRule]

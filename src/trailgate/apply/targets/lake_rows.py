@@ -12,6 +12,7 @@ it: an update of V alone is not refused because of W.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final, NamedTuple
 from urllib.parse import quote
 
@@ -22,7 +23,6 @@ import pyarrow.compute as pc
 from trailgate.apply.effects.meta_columns import POSITION
 from trailgate.apply.effects.nets import NetChanges, RowEffect, build_complete_rows
 from trailgate.apply.effects.operation_errors import NULL
-from trailgate.apply.effects.tables import FetchRows
 from trailgate.apply.targets.lake_keys import NOT_FOUND, KeyLookup
 from trailgate.apply.targets.target import RefusedRows, RowRefusedError
 from trailgate.arrays import Longs, Mask
@@ -114,17 +114,20 @@ def build_new_rows(nets: NetChanges) -> pa.Table:
     return build_complete_rows(nets.where(_mask_new(nets)))
 
 
-def build_written_rows(nets: NetChanges, fetch: FetchRows) -> tuple[pa.Table, Longs]:
+def build_written_rows(
+    nets: NetChanges, fetch: Callable[[pa.Table], pa.Table]
+) -> tuple[pa.Table, Longs]:
     """Build the complete rows that changes write, new and patched ones, and return for each the index of its change.
 
-    ``fetch`` reads the table's rows, from which patched rows get the values that they keep.
+    ``fetch`` reads the table's rows with given keys. Patched rows get the values that they keep from
+    these.
     """
     is_patched = nets.effect == RowEffect.PATCH
     new, index = build_new_rows(nets), np.flatnonzero(_mask_new(nets))
     if not is_patched.any():
         return new, index
     patches = nets.where(is_patched)
-    stored = fetch(patches.keys(), False)
+    stored = fetch(patches.keys())
     found = KeyLookup(patches.key).find([stored[name] for name in nets.table.key_names])
     stored, found = stored.filter(pa.array(found != NOT_FOUND)), found[found != NOT_FOUND]
     patched = patch_rows(stored, found, patches)

@@ -253,8 +253,9 @@ class TargetType(NamedTuple):
     modes: tuple[str, ...] = ()  # the supported modes; empty if all are
 
 
-# By the scheme of a target's address, as in delta:lake/.
 DISCARDS: Final = ".discards"  # the end of the name of a group that applies repaired operations
+
+# By the scheme of a target's address, as in delta:lake/.
 TARGETS: Final[Mapping[str, TargetType]] = MappingProxyType(
     {
         "delta": TargetType("trailgate.apply.targets.delta", "delta", "delta:lake/"),

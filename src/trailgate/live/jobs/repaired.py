@@ -67,8 +67,9 @@ def capture_repaired(
     """Add the messages of repaired quarantines to their trail, each once, in the order of the feed.
 
     Raises the error of the first message that is still bad, is not in the trail's quarantine, or
-    whose transaction is repaired in part; then nothing is added. Raises StorageError if a live capture is using the trail. Also raises it if an interrupted capture has
-    left transactions in the trail that the capture must first receive again.
+    whose transaction is repaired in part; then nothing is added. Raises StorageError if a live
+    capture is using the trail, or if an interrupted capture has left transactions in the trail that
+    the capture must first receive again.
 
     The commit before the additions records a digest of the messages (``pending``), so that a
     restart after an interruption can check that the same messages are passed, in whichever order,

@@ -44,7 +44,8 @@ def broker_address(
     """Return the address of a capture's broker, or None if the source consists of files.
 
     ``given`` are the sources of ``--from``; if there are none, the properties ``connection`` name
-    the broker. ``base`` is the folder of relative paths of certificate files. Raises OptionError if the address is invalid, or is combined with other sources.
+    the broker. ``base`` is the folder of relative paths of certificate files. Raises OptionError if
+    the address is invalid, or is combined with other sources.
     """
     user, password = connection.get(USER), connection.get(PASSWORD)
     if given:
