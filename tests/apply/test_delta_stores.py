@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 
 from apply.sources import Rows, rows_by_id, write_log
-from apply.test_killed import APPLY, TRANSACTIONS, killed
+from apply.test_killed import APPLY, TRANSACTIONS, finish, killed
 from document_commands import obeyed_elsewhere, program_of, server_statements
 from laws import chance, kills
 from oracles.apply_naive import Operation, Source
@@ -187,7 +187,7 @@ def test_two_runs_at_once_apply_each_change_to_a_store_once(
         for size in ("200", "500")
     ]
 
-    assert [run.wait(120) for run in runs] == [0, 0]
+    assert [finish(run) for run in runs] == [0, 0]
     assert stored_rows(address) == source.rows
 
 
@@ -205,7 +205,7 @@ def test_two_trails_into_one_table_wait_for_each_other(s3_bucket: Bucket, tmp_pa
         for name, size in sizes.items()
     ]
 
-    assert [run.wait(120) for run in runs] == [0, 0]
+    assert [finish(run) for run in runs] == [0, 0]
     assert set(stored_rows(address)) == {*range(12), *range(100, 112)}
 
 

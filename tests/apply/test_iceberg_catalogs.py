@@ -14,7 +14,7 @@ from pyiceberg.catalog import load_catalog
 from apply.rest_catalog.rest_catalog import RestCatalog
 from apply.sources import Rows, rows_by_id, write_log
 from apply.test_delta_stores import applied
-from apply.test_killed import APPLY, killed
+from apply.test_killed import APPLY, finish, killed
 from laws import chance, kills
 from oracles.apply_naive import Source
 from store_servers.bucket import Bucket
@@ -24,7 +24,6 @@ TO = "iceberg:shop"
 PATIENT = APPLY.replace("threads=1", "threads=1, patience=300")
 TRANSACTIONS = 8  # each a commit of two tables, by several requests
 KILLS = 3
-SECONDS = 300  # that a run may take
 
 
 @pytest.fixture(scope="module")
@@ -105,6 +104,6 @@ def test_a_rest_catalog_that_is_killed_loses_and_doubles_nothing(
             if run.poll() is None or not kill:
                 rest.process.kill()
                 rest.process.start()
-        assert run.wait(SECONDS) == 0
+        assert finish(run) == 0
 
     assert stored_rows(rest.properties, "cut.hr") == source.rows

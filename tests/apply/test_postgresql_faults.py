@@ -20,7 +20,7 @@ import pytest
 
 from apply.postgresql_server import USER, PostgreSQL, running_server
 from apply.sources import write_log
-from apply.test_killed import TRANSACTIONS
+from apply.test_killed import TRANSACTIONS, finish
 from apply.test_postgresql import rows
 from brokers.real_brokers import free_ports
 from laws import chance
@@ -33,7 +33,6 @@ from trailgate.jobs.retries import Retries
 
 pytestmark = [pytest.mark.servers, pytest.mark.slow]
 SMALL = ThreadReading(threads=1, batch_bytes=400)
-SECONDS = 120
 DISTURBED = 6.0  # seconds in which faults occur
 MET = 120.0  # seconds in which one of them meets a batch
 ROUND = 20  # batches among faults
@@ -276,7 +275,7 @@ def test_runs_of_one_group_at_the_same_time_apply_each_change_once(
     program = f"from trailgate import apply_trail; apply_trail({str(tmp_path / 'ot')!r}, {database!r}, batch_bytes=300, threads=1)"
     runs = [subprocess.Popen([sys.executable, "-c", program]) for _ in range(3)]
 
-    assert [one.wait(SECONDS) for one in runs] == [0, 0, 0]
+    assert [finish(one) for one in runs] == [0, 0, 0]
     assert rows(database) == made.rows
 
 
