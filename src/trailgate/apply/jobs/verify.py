@@ -341,12 +341,8 @@ def verify_tables(
     columns with the time of apply (``@DATENOW``); MissingDependencyError if DuckDB is not
     installed; and everything that ``apply_trail`` raises.
     """
-    mapped = resolve_apply_options(ApplyOptions(**OPTIONS.read(options)))
-    given = replace(mapped.options, dry_run=False, no_create=False)
-    if given.discards is not None and given.on_error == STOP and given.params is None:
-        # The file shows that the apply has discarded operations. A parameter file states that itself.
-        given = replace(given, on_error="discard")
-        mapped = replace(mapped, options=given)
+    mapped = _resolve_options(ApplyOptions(**OPTIONS.read(options)))
+    given = mapped.options
     loaded, others = _is_loaded(given), mapped.modes - {"current"}
     _check_modes(mapped, loaded=loaded)
     begin = find_trail(trail, definitions or mapped.definitions).begin.number
@@ -391,6 +387,16 @@ def verify_tables(
             with begin_run(make_expected("positions.duckdb")) as run:
                 comparisons = _with_positions(comparisons, run.read_batches())
     return VerifyReport(comparisons, whole, notices)
+
+
+def _resolve_options(options: ApplyOptions) -> ResolvedApplyOptions:
+    """Return the options of an apply as ``--verify`` uses them, without those that keep apply from writing."""
+    mapped = resolve_apply_options(options)
+    given = replace(mapped.options, dry_run=False, no_create=False)
+    if given.discards is not None and given.on_error == STOP and given.params is None:
+        # The file shows that the apply has discarded operations. A parameter file states that itself.
+        given = replace(given, on_error="discard")
+    return replace(mapped, options=given)
 
 
 def _discard_notices(

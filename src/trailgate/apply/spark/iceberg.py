@@ -24,15 +24,11 @@ from trailgate.apply.targets import sql
 from trailgate.apply.targets.checkpoints import (
     ICEBERG_POSITION,
     LAKE_STATE,
-    AppliedTable,
+    AppliedTables,
     build_restored_table_error,
-    check_known_columns,
     decode_lake_checkpoint,
-    decode_lake_tables,
-    encode_known_columns,
     encode_lake_checkpoint,
     iceberg_group_name,
-    lake_path,
 )
 from trailgate.apply.targets.faults import build_concurrent_run_error, build_conflict_error
 from trailgate.apply.targets.target import AppliedPosition, TablePosition
@@ -72,7 +68,7 @@ class SessionIcebergTarget:
             # Raises now if the session has no such catalog.
             spark.sql(f"SHOW NAMESPACES IN {quote_name(self._root[0])}").collect()
         self._checkpoint = self._checkpoint_row()
-        self._applied = decode_lake_tables([self._checkpoint] if self._checkpoint else [])
+        self._applied = AppliedTables([self._checkpoint] if self._checkpoint else [])
 
     def position(self, table: TargetTable | None) -> AppliedPosition | None:
         """Return a table's position from the properties of its snapshots, read through the session.
@@ -87,16 +83,13 @@ class SessionIcebergTarget:
         name = self._name(table.name)
         with _refusing(name):
             if not self._exists(name):
-                return whole if lake_path(table) in self._applied else None
+                return whole if table in self._applied else None
         last = self._read_commits(name).position
         if last is None:
             return None
         # The checkpoint lacks this table, or columns of it, if a run was killed after the table's commit.
-        self._applied[lake_path(table)] = self._applied_to(table).at_least(table, last)
+        self._applied.set_at_least(table, last)
         return AppliedPosition("", last)
-
-    def _applied_to(self, table: TargetTable) -> AppliedTable:
-        return self._applied.get(lake_path(table), AppliedTable())
 
     def _read_commits(self, name: str) -> _Commits:
         """Read the positions in the snapshots of an Iceberg table."""
@@ -116,7 +109,7 @@ class SessionIcebergTarget:
         # Without any position somebody has created the table anew.
         if commits.highest is None:
             return
-        applied = max(commits.highest, self._applied_to(table).position or "")
+        applied = max(commits.highest, self._applied.position(table))
         # If the group's last snapshot is expired, nobody knows whether its rows are there.
         if commits.position is None and commits.highest < applied:
             return
@@ -146,7 +139,7 @@ class SessionIcebergTarget:
     def positions(self) -> list[TablePosition]:
         """Return the position and current snapshot of each Iceberg table that the group has written."""
         applied = []
-        for path in sorted(self._applied):
+        for path in self._applied.paths():
             name = self._name(path.split("/"))
             with _refusing(name):
                 exists = self._exists(name)
@@ -164,7 +157,7 @@ class SessionIcebergTarget:
                 return None
             existing = table.as_defined(table.name, arrow_schema(self._spark.table(name).schema))
         try:
-            check_known_columns(table, existing, self._applied_to(table).known_columns)
+            self._applied.check_columns(table, existing)
         except DefinitionError:
             # A column that was added later is missing in a restored table too.
             self._check_rows(table, self._read_commits(name))
@@ -242,9 +235,7 @@ class SessionIcebergTarget:
         ):
             self._write(name, effects)
         # The position of before: a statement that finds no row commits no snapshot.
-        self._applied[lake_path(table)] = AppliedTable(
-            encode_known_columns(table), commits.position
-        )
+        self._applied.set(table, commits.position)
 
     def _write(self, name: str, effects: TableChanges) -> None:
         """Write changes to an Iceberg table with the cheapest statement of the session: overwrite, append, UPDATE or MERGE."""

@@ -44,20 +44,73 @@ DROPPED_HINT: Final = "Restore the column with its values, or add it yourself if
 GONE_HINT: Final = "Restore the table, or create it yourself if it may begin empty; or exclude it from this group, which does not repeat earlier operations, and apply it with another --group"
 
 
-class AppliedTable(NamedTuple):
-    """A table of a lake as a group's checkpoint lists it.
+class _AppliedTable(NamedTuple):
+    """A table as a group's checkpoint lists it: the result of ``encode_known_columns``, and the position of its last commit.
 
-    ``known_columns`` is the result of ``encode_known_columns``, and ``position`` that of the
-    table's last commit. Each is None if the checkpoint does not have it: an earlier version wrote
-    it, or a run was killed before it.
+    Each is None if the checkpoint does not have it: an earlier version wrote it, or a run was
+    killed before it.
     """
 
     known_columns: str | None = None
     position: str | None = None
 
-    def at_least(self, table: TargetTable, position: str) -> AppliedTable:
-        """Return this table with the columns that it has now, and with the later one of its position and ``position``."""
-        return AppliedTable(encode_known_columns(table), max(self.position or "", position))
+
+class AppliedTables:
+    """The tables of a lake that a group has written, as its checkpoint lists them.
+
+    ``rows`` is the only row of the group's checkpoint table, or empty. A row of an earlier version
+    lacks the columns ``known_columns`` and ``positions``.
+    """
+
+    def __init__(self, rows: Iterable[Mapping[str, Any]]) -> None:
+        # By paths such as hr/jobs.
+        self._tables = {
+            path: _AppliedTable(*values)
+            for row in rows
+            for path, *values in zip(
+                row["tables"],
+                row.get("known_columns") or repeat(None),
+                row.get("positions") or repeat(None),
+                strict=False,
+            )
+        }
+
+    def __contains__(self, table: TargetTable) -> bool:
+        return _path(table) in self._tables
+
+    def paths(self) -> list[str]:
+        """Return the paths of the tables, such as ``hr/jobs``, in order."""
+        return sorted(self._tables)
+
+    def position(self, table: TargetTable) -> str:
+        """Return the position of a table's last commit, or "" if it is unknown."""
+        return self._tables.get(_path(table), _AppliedTable()).position or ""
+
+    def check_columns(self, table: TargetTable, existing: TargetTable) -> None:
+        """Raise DefinitionError if the lake's table lacks a column that was applied to it (see ``check_known_columns``)."""
+        known = self._tables.get(_path(table), _AppliedTable()).known_columns
+        check_known_columns(table, existing, known)
+
+    def set_at_least(self, table: TargetTable, position: str) -> None:
+        """List a table with the columns that it has now, and with the later one of its position and ``position``."""
+        self.set(table, max(self.position(table), position))
+
+    def set(self, table: TargetTable, position: str | None) -> None:
+        """List a table with the columns that it has now, and with a position."""
+        self._tables[_path(table)] = _AppliedTable(encode_known_columns(table), position)
+
+    def columns(self) -> dict[str, list[Any]]:
+        """Return the columns of the checkpoint table that list the tables: an element for each table."""
+        tables = [self._tables[path] for path in self.paths()]
+        return {
+            "tables": self.paths(),
+            "known_columns": [one.known_columns for one in tables],
+            "positions": [one.position for one in tables],
+        }
+
+
+def _path(table: TargetTable) -> str:
+    return "/".join(table.name)
 
 
 def parse_group_positions(
@@ -82,12 +135,11 @@ def parse_group_positions(
 
 
 def encode_lake_checkpoint(
-    at: AppliedPosition, tables: Mapping[str, AppliedTable], time: pa.DataType
+    at: AppliedPosition, tables: AppliedTables, time: pa.DataType
 ) -> pa.Table:
     """Build a group's checkpoint table for Delta or Iceberg: one row with the position of all tables.
 
-    ``tables`` are the tables that the group has written, by paths such as ``hr/jobs``, and ``time``
-    is the type of ``op_ts``.
+    ``time`` is the type of ``op_ts``.
     """
     schema = pa.schema(
         [
@@ -103,13 +155,7 @@ def encode_lake_checkpoint(
             ("reached", pa.string()),
         ]
     )
-    names = sorted(tables)
-    row = {
-        **asdict(at),
-        "tables": names,
-        "known_columns": [tables[name].known_columns for name in names],
-        "positions": [tables[name].position for name in names],
-    }
+    row = {**asdict(at), **tables.columns()}
     return pa.Table.from_pylist([row], schema)
 
 
@@ -123,28 +169,6 @@ def decode_lake_checkpoint(row: Mapping[str, Any]) -> AppliedPosition:
         op_ts = pa.scalar(op_ts, pa.timestamp("us", "UTC")).value
     known = (row["trail"], row["position"], row["csn"], op_ts)
     return AppliedPosition(*known, row.get("digest"), row.get("reached"))
-
-
-def decode_lake_tables(rows: Iterable[Mapping[str, Any]]) -> dict[str, AppliedTable]:
-    """Return the tables that the checkpoint of Delta or Iceberg lists, by path. ``rows`` is its only row, or empty.
-
-    A row of an earlier version lacks the columns ``known_columns`` and ``positions``.
-    """
-    return {
-        name: AppliedTable(*values)
-        for row in rows
-        for name, *values in zip(
-            row["tables"],
-            row.get("known_columns") or repeat(None),
-            row.get("positions") or repeat(None),
-            strict=False,
-        )
-    }
-
-
-def lake_path(table: TargetTable) -> str:
-    """Return the path under which a lake's checkpoint lists a table, such as ``hr/jobs``."""
-    return "/".join(table.name)
 
 
 def build_dropped_table_error(name: str) -> DefinitionError:

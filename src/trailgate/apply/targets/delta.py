@@ -35,15 +35,11 @@ from trailgate.apply.effects.tables import TargetTable
 from trailgate.apply.targets import sql
 from trailgate.apply.targets.checkpoints import (
     LAKE_STATE,
-    AppliedTable,
+    AppliedTables,
     build_dropped_table_error,
     build_restored_table_error,
-    check_known_columns,
     decode_lake_checkpoint,
-    decode_lake_tables,
-    encode_known_columns,
     encode_lake_checkpoint,
-    lake_path,
 )
 from trailgate.apply.targets.delta_checks import (
     RowRule,
@@ -106,7 +102,7 @@ class DeltaTarget:
         self._versions: dict[str, int | None] = {}  # last known transaction version, by path
         self._checked: dict[str, int] = {}  # last version that was not restored, by path
         # Read last: it opens the checkpoint's table by the members above.
-        self._applied = decode_lake_tables(self._rows())
+        self._applied = AppliedTables(self._rows())
         self._writing: dict[str, WriterProperties] = {}  # by path
 
     def position(self, table: TargetTable | None) -> AppliedPosition | None:
@@ -119,18 +115,13 @@ class DeltaTarget:
             return self._checkpoint()
         delta = self._open(table)
         if delta is None:
-            return self._checkpoint() if lake_path(table) in self._applied else None
+            return self._checkpoint() if table in self._applied else None
         version = self._versions[self._path(table)] = delta.transaction_version(self._app)
         if version is None:
             return None
         # The checkpoint lacks this table, or columns of it, if a run was killed after the table's commit.
-        self._applied[lake_path(table)] = self._applied_to(table).at_least(
-            table, _position(version)
-        )
+        self._applied.set_at_least(table, _position(version))
         return AppliedPosition("", _position(version))
-
-    def _applied_to(self, table: TargetTable) -> AppliedTable:
-        return self._applied.get(lake_path(table), AppliedTable())
 
     def _checkpoint(self) -> AppliedPosition | None:
         for row in self._rows():
@@ -150,7 +141,7 @@ class DeltaTarget:
     def positions(self) -> list[TablePosition]:
         """Return the position and version of each Delta table that the group has written."""
         positions = []
-        for name in sorted(self._applied):
+        for name in self._applied.paths():
             place = self._root.inside(name)
             table = self._open_place(place)
             number = None if table is None else table.transaction_version(self._app)
@@ -178,7 +169,7 @@ class DeltaTarget:
         columns = tuple(replace(one, computed=one.name in computed) for one in existing.columns)
         existing = replace(existing, columns=columns).without_computed()
         try:
-            check_known_columns(table, existing, self._applied_to(table).known_columns)
+            self._applied.check_columns(table, existing)
         except DefinitionError:
             # A column that was added later is missing in a restored table too.
             self._check_rows(table, delta)
@@ -317,7 +308,7 @@ class DeltaTarget:
             self._checked[path] = delta.version()
         written = self._versions[path]
         at_position = None if written is None else _position(written)
-        self._applied[lake_path(table)] = AppliedTable(encode_known_columns(table), at_position)
+        self._applied.set(table, at_position)
 
     def _check_version(self, table: TargetTable, delta: DeltaTable) -> None:
         """Check that nobody has changed the Delta table so that it cannot be written.
@@ -333,7 +324,7 @@ class DeltaTarget:
             raise build_concurrent_run_error(self._group, path)
         self._check_rows(table, delta)
         existing = table.as_defined(table.name, pa.schema(delta.schema()))
-        check_known_columns(table, existing, self._applied_to(table).known_columns)
+        self._applied.check_columns(table, existing)
 
     def _check_rows(self, table: TargetTable, delta: DeltaTable) -> None:
         """Raise StorageError if the Delta table was restored to a state before the group's last commit."""
@@ -343,7 +334,7 @@ class DeltaTarget:
         # Without a transaction somebody has created the table anew.
         if number is None or version == checked:
             return
-        applied = max(_position(number), self._applied_to(table).position or "")
+        applied = max(_position(number), self._applied.position(table))
         found = find_group_commit(place, self._app, version, checked)
         if found is None:
             found = GroupCommit(number)

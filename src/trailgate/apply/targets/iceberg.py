@@ -34,17 +34,13 @@ from trailgate.apply.effects.tables import TargetTable
 from trailgate.apply.targets.checkpoints import (
     ICEBERG_POSITION,
     LAKE_STATE,
-    AppliedTable,
+    AppliedTables,
     build_dropped_table_error,
     build_restored_table_error,
-    check_known_columns,
     decode_lake_checkpoint,
-    decode_lake_tables,
-    encode_known_columns,
     encode_lake_checkpoint,
     group_of_iceberg_name,
     iceberg_group_name,
-    lake_path,
 )
 from trailgate.apply.targets.faults import build_concurrent_run_error
 from trailgate.apply.targets.iceberg_catalogs import (
@@ -102,7 +98,7 @@ class IcebergTarget:
         self._catalog: Catalog | None = None
         self._tables: dict[tuple[str, ...], Table] = {}
         self._positions: dict[tuple[str, ...], str | None] = {}  # the last known ones
-        self._applied = decode_lake_tables(self._rows())
+        self._applied = AppliedTables(self._rows())
 
     def position(self, table: TargetTable | None) -> AppliedPosition | None:
         """Return a table's position from the properties of the Iceberg table and its snapshots.
@@ -114,16 +110,13 @@ class IcebergTarget:
             return self._checkpoint()
         loaded = self._load(table.name)
         if loaded is None:
-            return self._checkpoint() if lake_path(table) in self._applied else None
+            return self._checkpoint() if table in self._applied else None
         last = self._positions[table.name] = self._find_position(loaded)
         if last is None:
             return None
         # The checkpoint lacks this table, or columns of it, if a run was killed after the table's commit.
-        self._applied[lake_path(table)] = self._applied_to(table).at_least(table, last)
+        self._applied.set_at_least(table, last)
         return AppliedPosition("", last)
-
-    def _applied_to(self, table: TargetTable) -> AppliedTable:
-        return self._applied.get(lake_path(table), AppliedTable())
 
     def _checkpoint(self) -> AppliedPosition | None:
         return next(map(decode_lake_checkpoint, self._rows()), None)
@@ -154,7 +147,7 @@ class IcebergTarget:
     def positions(self) -> list[TablePosition]:
         """Return the position and current snapshot of each Iceberg table that the group has written."""
         positions = []
-        for name in sorted(self._applied):
+        for name in self._applied.paths():
             table = self._load(tuple(name.split("/")))
             position = None if table is None else self._find_position(table)
             if table is not None and position is not None:
@@ -196,7 +189,7 @@ class IcebergTarget:
         """Return the table with the columns of an Iceberg table. Raises DefinitionError if somebody has dropped an applied one."""
         existing = table.as_defined(table.name, read_arrow_schema(loaded))
         try:
-            check_known_columns(table, existing, self._applied_to(table).known_columns)
+            self._applied.check_columns(table, existing)
         except DefinitionError:
             # A column that was added later is missing in a restored table too.
             self._check_rows(table, loaded)
@@ -211,7 +204,7 @@ class IcebergTarget:
         # Without any position somebody has created the table anew.
         if not (stored or newest):
             return
-        applied = max(stored, newest, self._applied_to(table).position or "")
+        applied = max(stored, newest, self._applied.position(table))
         last = next((one for one in _read_commits(loaded) if self._property in one), None)
         # If the group's last snapshot is expired, nobody knows whether its rows are there.
         if last is None and newest < applied:
@@ -298,7 +291,7 @@ class IcebergTarget:
                 commit_rows(loaded, removed, rows, self._describe(at))
                 self._positions[table.name] = at.position
         at_position = self._positions.get(table.name)
-        self._applied[lake_path(table)] = AppliedTable(encode_known_columns(table), at_position)
+        self._applied.set(table, at_position)
 
     def commit(self, at: AppliedPosition) -> None:
         """Record in the checkpoint that all Iceberg tables are applied up to the position."""

@@ -112,14 +112,7 @@ def plan_capture(
     capture = infer_capture_tables(capture, found, existing)
     definitions = capture.tables if existing is None else existing.merge(capture.tables)
     check_tables(definitions, options)
-    if manifest is not None and manifest.quarantine and capture.spans_messages:
-        from trailgate.jobs.capture.repaired_units import (  # noqa: PLC0415  only trails with a quarantine
-            check_repaired_files,
-        )
-
-        state = capture.state_after(manifest.last_id or None)
-        quarantine = (MessageFile(*one) for one in location.quarantine_files(manifest))
-        check_repaired_files(capture, source.files, quarantine, state)
+    _check_repaired(capture, source, location, manifest)
     # The time is not part of the fingerprint: the same input with the same options is the same run.
     asked = (replace(capture, now=0), source, prefix, options)
     fingerprint = hashlib.sha256(repr(asked).encode()).hexdigest()
@@ -160,6 +153,19 @@ def plan_capture(
         ids=ids,
         message_ids=message_ids,
     )
+
+
+def _check_repaired(
+    capture: Capture, source: MessageFiles, location: TrailLocation, manifest: Manifest | None
+) -> None:
+    """Raise TransactionError if the messages repair only a part of a transaction in the trail's quarantine."""
+    if manifest is None or not manifest.quarantine or not capture.spans_messages:
+        return
+    from trailgate.jobs.capture.repaired_units import check_repaired_files  # noqa: PLC0415  only trails with a quarantine
+
+    state = capture.state_after(manifest.last_id or None)
+    quarantine = (MessageFile(*one) for one in location.quarantine_files(manifest))
+    check_repaired_files(capture, source.files, quarantine, state)
 
 
 def _id_rules(
