@@ -45,6 +45,7 @@ LABELS: Final = 8  # the most labels of an axis
 STEPS: Final = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800)  # seconds
 STEPS_OF_HOURS: Final = tuple(HOUR * hours for hours in (1, 2, 3, 6, 12, 24, 48, 24 * 7, 24 * 14))
 MONTHS: Final = (1, 2, 3, 6, 12, 24, 60, 120, 240, 600)
+# Two weeks, the last step, is for labels only: the next bars after a week are months.
 BAR_STEPS: Final = STEPS + STEPS_OF_HOURS[:-1]  # seconds; longer bars are months
 MONDAY: Final = 4 * DAY  # the first Monday after 1970-01-01, which weeks are counted from
 
@@ -126,6 +127,7 @@ def time_chart(
     if not counts.shape[1]:
         return Chart(label, ())
     edges = bar_edges(int(bins[0]), int(bins[-1]), histogram.width, BARS)
+    # A bin belongs to the last bar that begins at or before it.
     counts = _sum_bins(counts, np.searchsorted(edges, bins[:-1], "right") - 1, len(edges) - 1)
     most = int(counts.sum(axis=0).max())
     classes = [f"k-{kind}" for kind in KINDS] if len(counts) > 1 else ["k-all"]
@@ -137,12 +139,14 @@ def time_chart(
             continue
         named = [
             f"{count:,} {KIND_NAMES[kind]}"
+            # A histogram without types has a single row, so the stack may be shorter than KINDS.
             for kind, count in zip(KINDS, stack, strict=False)
             if count and len(stack) > 1
         ]
         title = f"{_period(at, end)}: {count_noun(sum(stack), 'operation')}"
         times = {
             "from_time": time_text(at if earliest is None else max(at, earliest)),
+            # The last microsecond of the bar, because the filter of the page includes its bounds.
             "to_time": time_text(end - 1 if latest is None else min(end - 1, latest)),
         }
         bars.append(
@@ -199,6 +203,7 @@ def _period(begin: int, end: int) -> str:
 def _sum_bins(counts: Longs, bar: Longs, bars: int) -> Longs:
     """Add up the bins of a histogram for each bar of a chart. ``bar`` has the number of each bin's bar."""
     sums = np.zeros((len(counts), bars), np.int64)
+    # ``sums.T[bar] += counts.T`` would add only one of several bins of the same bar.
     np.add.at(sums.T, bar, counts.T)
     return sums
 
@@ -247,9 +252,12 @@ def _bin_chart(label: str, counts: Longs, names: list[str]) -> Chart:
         count = int(counts[at])
         title = f"{names[at]}: {count_noun(count, 'transaction')}"
         # A logarithmic scale, because there are a few large transactions and very many small ones.
+        # One is added because log(1) is 0: a bar of one transaction would have no height.
         height = round(SCALE * math.log(1 + count) / math.log(1 + most))
         parts = _stack_bars(["k-all"], [height], SCALE)
         bars.append(Bar(at * step, step, parts, title, count))
+    # The powers of ten up to ``most``, of which at most five get a label: with ``most`` 250,000
+    # there are six, and the step 2 leaves 1, 100 and 10,000.
     powers = [10**power for power in range(len(str(most)))]
     levels = tuple(
         Tick(round(100 - 100 * math.log(1 + one) / math.log(1 + most), 2), f"{one:,}")
@@ -345,6 +353,7 @@ def _origin(step: int) -> int:
 
 def _months(begin: int, end: int, months: int) -> Iterator[tuple[int, datetime]]:
     """Yield the beginning of every ``months``-th month within a time range, as microseconds and as a date."""
+    # The double minus rounds up, to the first multiple of ``months`` in or after that month.
     for number in range(-(-month_of(begin) // months) * months, month_of(end) + 1, months):
         moment = first_day(number)
         at = to_microseconds(moment)

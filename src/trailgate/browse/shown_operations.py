@@ -91,6 +91,7 @@ class ShownOperation:
         """The row's key after the operation as a JSON array of texts, or "" if it is unknown or too long."""
         cells = [one for one in self.cells if one.key]
         sides = [
+            # An operation that does not log the key after it still has the key from before.
             one.before if one.after is MISSING and one.before is not None else one.after
             for one in cells
         ]
@@ -104,6 +105,7 @@ class ShownOperation:
         """The approximate number of characters of the operation on a page."""
         shown = [cell for cell in self.cells if cell.logged][:COLUMNS]
         texts = [one.text for cell in shown for one in (cell.before, cell.after) if one is not None]
+        # Each key column on the page has a link whose address contains the complete key.
         key = len(quote(self.key)) * sum(cell.key for cell in shown)
         names = sum(len(cell.name) for cell in self.cells[:COLUMNS])
         values = sum(len(escape(text[:LONGEST])) + MARKUP for text in texts)
@@ -123,6 +125,7 @@ def show_operations(index: TrailIndex, block: ChangeBlock) -> Iterator[ShownOper
         )
     ]
     strings = [
+        # None instead of a column means that all its values are NULL.
         [None] * len(block) if one is None else one.to_pylist()
         for one in (
             block.position,
@@ -181,6 +184,7 @@ def show_value(text: str | None) -> ShownValue:
 def show_cell(column: Column, before: ShownValue, after: ShownValue, kind: str) -> ShownCell:
     """Build the ``ShownCell`` of a column from its values before and after."""
     name, key = column.name, column.key
+    # A delete has only values from before, and a single value is shown as ``after``.
     if kind == "D":
         return ShownCell(name, before, key=key)
     if before is MISSING or before == after:

@@ -15,6 +15,7 @@ from trailgate.terminal.plain_values import Row, short_time, value_text
 from trailgate.terminal.table_columns import operation_columns
 
 ROWS: Final = 100  # rows of a table by default
+# The hint of RECORDS states this limit too, as 12 bytes.
 DATA_SHOWN: Final = 24  # hexadecimal digits shown of a record's data
 KINDS: Final = {"I": "green", "U": "yellow", "K": "yellow", "D": "red", "T": "red"}
 
@@ -60,6 +61,7 @@ def _change(before: Values, after: Values, paint: Paint) -> Iterator[PaintedText
     for name in dict.fromkeys([*after, *before]):
         label = paint(f"{name}=", "dim")
         if name not in after:
+            # A delete has no after image, so its values are shown alone.
             old, new = value_text(before[name]), "not logged" if after else None
         elif name in before and before[name] != after[name]:
             old, new = value_text(before[name]), value_text(after[name])

@@ -13,6 +13,7 @@ from trailgate.columnar.gather_kernels import MAX_INT32, OUTSIDE
 from trailgate.columnar.word_kernels import SPARE, copy_value, load8
 
 PRIME = 2147483647  # 2^31 - 1, so that products with FACTOR stay within 64 bits
+# @RANGE assigns rows to ranges by this hash, so other numbers would move rows to other ranges.
 FACTOR = 16777619
 
 
@@ -29,6 +30,7 @@ def longest_value(offsets: Offsets) -> int:
 def first_row_without_mark(data: Octets, offsets: Offsets, width: int, mark: int) -> int:
     """Return the first row of a string column in which the first byte ``mark`` is not at offset ``width``, or -1."""
     for row in range(len(offsets) - 1):
+        # Compiled code checks no bounds, so wrong offsets must not be used to read ``data``.
         start, end = np.int64(offsets[row]), np.int64(offsets[row + 1])
         if start < 0 or end > len(data) or end - start <= width or data[start + width] != mark:
             return row
@@ -68,6 +70,7 @@ def join_pairs(
         last = to + size + 1 + more
         if last > min(len(out) - SPARE, MAX_INT32):
             return OUTSIDE
+        # A copy may write up to SPARE bytes after its value. The next copy overwrites these bytes.
         copy_value(data, start, size, out, to)
         out[to + size] = between
         copy_value(others, other, more, out, to + size + 1)
@@ -111,6 +114,7 @@ def mark_differing(
 @inner
 def is_null(valid: Octets, row: int) -> bool:
     """Return whether a row of a column is null by Arrow's validity bits, which are empty if no row is."""
+    # Arrow stores the bit of row 0 as the lowest bit of byte 0: row 10 is bit 2 of byte 1.
     return len(valid) > 0 and not (valid[row >> 3] >> (row & 7)) & 1
 
 

@@ -31,6 +31,7 @@ def include_reader(path: str) -> ReadFile:
         if not address_exists(path_of_file):
             raise OptionError(f"there is no file {name}", hint=HINT)
         try:
+            # Some editors write a byte order mark, which this removes.
             return read_text_file(path_of_file, "parameter file").decode("utf-8-sig")
         except UnicodeDecodeError as error:
             raise not_utf8_error(error, path_of_file) from None

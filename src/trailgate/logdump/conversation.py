@@ -64,6 +64,7 @@ class Conversation:
         self._write_log(f"{self.prompt}{line}")
         for result in self.session.run(line):
             self._take_note(result)
+            # The log has the text even if the answer is JSON.
             text = list(text_lines(result))
             for one in text:
                 self._write_log(one)

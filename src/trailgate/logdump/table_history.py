@@ -54,6 +54,7 @@ class TableHistory:
     def table_at(self, index: int, offset: int) -> TrailTable | None:
         """Return the table that a table index stands for in a record at an offset of the file."""
         tables = self._tables.get(index, ())
+        # The last definition at or before the offset. A metadata record itself already counts.
         at = bisect_right(tables, offset, key=_OFFSET)
         return tables[at - 1] if at else None
 

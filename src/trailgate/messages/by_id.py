@@ -84,6 +84,7 @@ def chain_by_id(
     # The next operation, in a message that waits, has another id: the open transaction has ended.
     if later.following is not None and isinstance(walk.last, str) and walk.last != later.following:
         if segment:
+            # Message -1 stands for the unit that was open before the batch.
             bad.add(int(raw.message[-1]) if len(raw.message) else -1, missing_end_error())
         walk.end()
     begin = find_begin_rows(walk.opens)
@@ -247,6 +248,8 @@ class _IdTransactions:
         """End the transaction that is open at the end of the batch."""
         if self.last_row is not None:
             self.closes[self.last_row] = True
+        # Without operations in the batch, the open transaction is the one before the batch, and
+        # ``begins`` states that it has ended.
         elif not len(self.closes):
             self.begins = True
         self.last = ENDED
@@ -289,6 +292,7 @@ def _find_transactions(
         before = ENDED if ended[-1] else last[-1].as_py() or UNKNOWN
     # A row closes its transaction if it has an end mark, or if the next row opens one. The last row
     # stays open without a mark, because the next batch may continue it.
+    # The slice is for a batch without rows, to which ``append`` adds one.
     closes = ended | np.append(opens[1:], False)[: len(opens)]
     opened = np.zeros(messages, bool)
     opened[unreadable.message] = opens[~is_operation]

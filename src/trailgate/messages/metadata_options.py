@@ -120,6 +120,7 @@ class MetadataOptions:
     @property
     def has_sequence_ids(self) -> bool:
         """Whether the messages provide sequence ids. Otherwise they are generated."""
+        # With ``jms.id=time`` the ids are generated and do not come from the messages.
         by_message = self.seqid.kind is SourceKind.MESSAGE_ID and self.message_id != TIME
         return by_message or self.seqid.kind in (SourceKind.FIELD, SourceKind.HEADER)
 

@@ -55,6 +55,7 @@ class Column:
     key: bool = False
     sub_type: int = 0
     native_type: int = 0
+    # Not a character column (trail format §12).
     character_set: int = -1
     character_length: int = 0
     lob_type: int = 0
@@ -63,6 +64,7 @@ class Column:
     @property
     def type_row(self) -> DefgenType:
         """Return the column's row of the table of types. Raises DefinitionError for an unknown type code."""
+        # A type of our own, which definitions files do not have.
         if self.data_type == NUMBERED.code:
             return NUMBERED
         try:
@@ -86,6 +88,7 @@ class Column:
     def arrow_type(self) -> pa.DataType:
         """Return the Arrow type of the block column (see ``TypeFamily``)."""
         if self.family is TypeFamily.INTEGER:
+            # Signed 64-bit numbers have up to 19 digits, and unsigned ones up to 20.
             return pa.decimal128(19, self.scale) if self.scale else pa.int64()
         if self.family is TypeFamily.UNSIGNED:
             return pa.decimal128(20, self.scale) if self.scale else pa.uint64()

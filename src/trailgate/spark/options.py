@@ -59,6 +59,7 @@ def read_with_paths(
             f"the format {options.what} needs a path", hint=f"As in {example}. {TABLE}"
         )
     values = options.read(others)
+    # ``options_of_table`` returns the same object unless the options come from a catalog.
     if named is not given and not is_absolute(values["base"] or "."):
         _check_absolute(options, addresses_of(paths), values)
     base = values["base"] = absolute(values["base"] or ".", folder)
@@ -116,6 +117,7 @@ def store_table_options(schema: StructType, given: Mapping[str, Any]) -> StructT
     named = options_of_table(given)
     if named is given or not schema.fields:
         return schema
+    # Only the columns of a Spark schema have metadata, so the first column carries the options.
     first, *rest = schema.fields
     metadata = {**(first.metadata or {}), KEPT: json.dumps(named)}
     kept = StructField(first.name, first.dataType, first.nullable, metadata)

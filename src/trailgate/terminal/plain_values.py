@@ -31,6 +31,7 @@ def values_of(column: pa.Array) -> list[Any]:
     A column of decimals without fraction digits becomes numbers, other decimals become text. Floats
     that JSON cannot express (NaN, Infinity and -Infinity) become text too.
     """
+    # Python's integers have any number of digits, so these decimals stay numbers without loss.
     if pa.types.is_decimal(column.type) and not column.type.scale:
         return [None if value is None else int(value) for value in column.to_pylist()]
     return _values(column)
@@ -58,6 +59,7 @@ def plain_float(value: float) -> float | str:
 def _structs(column: pa.StructArray) -> list[Any]:
     names = [column.type.field(i).name for i in range(column.type.num_fields)]
     parts = [_values(part) for part in column.flatten()]
+    # Without members there are no parts, and zip would yield no row at all.
     rows: Iterable[tuple[Any, ...]] = zip(*parts, strict=True) if parts else [()] * len(column)
     return [
         dict(zip(names, row, strict=True)) if valid else None
@@ -66,6 +68,7 @@ def _structs(column: pa.StructArray) -> list[Any]:
 
 
 def _lists(column: pa.ListArray) -> list[Any]:
+    # ``flatten`` leaves out the items of null lists, so a null list takes no items below.
     items = iter(_values(column.flatten()))
     sizes = pc.list_value_length(column).to_pylist()
     valid = column.is_valid().to_pylist()
@@ -109,6 +112,7 @@ def _interval_text(value: Any) -> str:
     sign = "-" if nanoseconds < 0 else ""
     decimals = f".{fraction:09}".rstrip("0") if fraction else ""
     parts = [f"{months}M" if months else "", f"{days}D" if days else ""]
+    # An interval of nothing is PT0S, since ISO 8601 requires at least one part.
     time = f"T{sign}{seconds}{decimals}S" if nanoseconds or not any(parts) else ""
     return f"P{''.join(parts)}{time}"
 

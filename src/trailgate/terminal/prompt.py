@@ -36,17 +36,21 @@ def read_typed_lines(
         yield from _typed(prompt)
         return
     path = Path(history).expanduser()
+    # readline has one history for the process, and an earlier prompt may have left its lines.
     readline.clear_history()
     with suppress(OSError):  # there is none yet
         readline.read_history_file(path)
     readline.set_history_length(MOST_HISTORY)
     readline.set_completer_delims(" ,;")
     readline.set_completer(None if complete is None else _matches(readline, complete))
+    # Python may be built with libedit instead of GNU readline. It has other commands, and shows
+    # only in the docstring of the module.
     of_libedit = "libedit" in (readline.__doc__ or "")
     readline.parse_and_bind("bind ^I rl_complete" if of_libedit else "tab: complete")
     readline.set_startup_hook(lambda: readline.insert_text(default()))
     try:
         for line in _typed(prompt):
+            # Written before the line runs, so that it is in the history if the process is killed.
             with suppress(OSError):  # a home folder that is read-only
                 readline.write_history_file(path)
             yield line
@@ -60,6 +64,7 @@ def _typed(prompt: Callable[[], str]) -> Iterator[str]:
         try:
             yield input(prompt())
         except KeyboardInterrupt:
+            # The cursor is still in the line that was typed.
             print()
             yield ""
         except EOFError:
@@ -75,6 +80,7 @@ def _matches(
 
     def match(_word: str, number: int) -> str | None:
         if number == 0:
+            # Only the text up to the cursor. The arguments of readline have just its last word.
             found[:] = complete(readline.get_line_buffer()[: readline.get_endidx()])
         return found[number] if number < len(found) else None
 

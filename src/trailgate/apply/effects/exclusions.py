@@ -61,6 +61,7 @@ def find_final_errors(
         dependent = number_dependent_rows(operations) + count
         rows.append(dependent)
         changes.append((operations.op_type != UPDATE) | updates_insert)
+        # ``initial`` is for a table without operations, which has no maximum.
         count = int(dependent.max(initial=count)) + 1
     sort = np.lexsort((order, transaction))
     order, transaction = order[sort], transaction[sort]
@@ -124,6 +125,8 @@ def number_dependent_rows(operations: TargetOperations) -> Longs:
         return code
 
     for row in np.flatnonzero(operations.op_type == KEY_UPDATE).tolist():
+        # ``codes`` has the new keys of all operations first, then the old keys: with 3 rows, row 1
+        # joins codes[1] to codes[4].
         joined[first(int(codes[row]))] = first(int(codes[rows + row]))
     return np.array([first(code) for code in codes[:rows].tolist()], np.int64)
 

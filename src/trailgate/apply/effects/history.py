@@ -78,6 +78,7 @@ def _make_columns(begin: str, end: str) -> tuple[TargetColumn, ...]:
 
 COLUMNS: Final = _make_columns(FROM, TO)
 SCD2_COLUMNS: Final = _make_columns(*SCD2_PERIOD)
+# Greater than every index, so that a minimum of indexes ignores it.
 NEVER: Final = np.iinfo(np.int64).max
 
 
@@ -134,6 +135,7 @@ def compute_versions(
                     no_net_changes(stored), closing=ClosingUpdate(CURRENT, True, values), at=at
                 )
             )
+            # The truncate closes all stored versions, so later parts find no current row.
             current = make_empty_fetch(operations.table)
         if len(part):
             nets, replayed = _part_versions(part, current, unended)
@@ -169,6 +171,7 @@ def _part_versions(
     is_replayed = number < 0
     if bad.any():
         is_replayed |= bad[number] & (number >= 0)
+    # No transaction has the number -1.
     seen = part.transaction != (-1 if unended is None else unended)
     clean = np.flatnonzero(~is_replayed)
     parts = [_column_versions(part.take(clean), nets, number[clean], seen[clean], current)]
@@ -211,6 +214,7 @@ def _column_versions(
     if not len(kept):
         return no_net_changes(with_version_key(table))
     group = group[kept]
+    # The first visible state of each key.
     first = np.append(True, np.diff(group) != 0)
     # From here on, index i is the state after operation kept[i]. ``was``: a row existed before it,
     # in the table for a key's first state (row ``before``), otherwise as the state i - 1.
@@ -227,10 +231,13 @@ def _column_versions(
         # The last operation up to each state that logs this column, perhaps of an earlier key:
         # then it precedes ``reset``, and the value is that of the stored row instead.
         is_logged = ~one.is_missing(rows) & (op_types != DELETE)
+        # The running maximum repeats the index of the last logging operation on all later ones.
         logged = np.maximum.accumulate(np.where(is_logged, index, -1))[kept]
         logged_values = pa.nulls(rows, column.type) if one.values is None else one.values
         stored_values = _single_array(current_rows[column.name]).cast(column.type)
         from_row = (logged < reset[kept]) & ~is_complete[reset[kept]]
+        # Indexes into the logged values followed by the stored values. Wrong ones (of a key without
+        # a row, or without a logged value) are masked by ``no_value``.
         source = np.where(from_row, rows + stored_row[group], logged)
         no_value = np.where(from_row, stored_row[group] < 0, logged < reset[kept])
         value = join_arrays([logged_values, stored_values]).take(pa.array(source, mask=no_value))
@@ -456,6 +463,7 @@ class _RowVersions:
             return
         if current is not None:
             self._set(self._shown.pop(key), {self._valid_to: time, UNTIL: at, CURRENT: False})
+            # A version that this batch opened is inserted with its end, so it needs no patch.
             if not any(current is one for one in self._opened):
                 self._closed.append(current)
         if row is not None:

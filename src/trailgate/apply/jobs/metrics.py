@@ -45,6 +45,7 @@ def find_unapplied_begin(trail: TrailFiles, position: AppliedPosition | None) ->
     at = TrailPosition(*parse_position(position.position))
     if at >= trail.end:
         return trail.end
+    # The file of the position may have been purged.
     return find_first_end(trail, max(at, trail.begin)) or trail.end
 
 
@@ -135,6 +136,7 @@ def format_apply_metrics(statistics: ApplyStatistics, labels: Mapping[str, str])
     ]
     lines += ROWS.lines(COUNTER, rows)
     lines += BATCHES.lines(COUNTER, [(labels, statistics.done.batches)])
+    # Reasons without faults are written as 0, so that all counters exist from the start.
     faults = [({**labels, "reason": one}, statistics.faults.get(one, 0)) for one in REASONS]
     lines += ERRORS.lines(COUNTER, faults)
     lines += OUTAGES.lines(COUNTER, [(labels, statistics.outages)])

@@ -96,6 +96,7 @@ def count_changes(
 
     ``failed`` is the number of ``operations`` that could not be applied.
     """
+    # Folded operations stand for several operations of the trail, which are counted.
     done = TableReport(operations=int(operations.weight.sum()) - failed)
     for one in steps:
         counts = one.counts

@@ -52,6 +52,7 @@ def select_rows(rows: pa.RecordBatchReader, keys: Mapping[str, pa.Array]) -> pa.
     ]
     for name, one in bitmaps.items():
         if one is not None:
+            # Nothing is read yet: each reader filters the batches of the one before it.
             rows = pa.RecordBatchReader.from_batches(rows.schema, _filter(rows, name, one))
     return (
         ds.Scanner.from_batches(rows, filter=reduce(and_, others)).to_table()

@@ -76,6 +76,7 @@ STAGING: Final = "trailgate_staging"
 KEYS: Final = "trailgate_keys"
 LOCK: Final = "SELECT pg_advisory_xact_lock(hashtext('trailgate apply'), hashtext(%s))"
 # Detect a host that is gone within a minute. The defaults of operating systems take hours.
+# 30 + 3 * 10 seconds for an idle connection. tcp_user_timeout is in milliseconds.
 USUAL: Final = MappingProxyType(
     {
         "connect_timeout": 10,
@@ -128,6 +129,7 @@ SETTING: Final = (
     + ", ".join(f"set_config('{name}', '{value}', true)" for name, value in SETTINGS.items())
 ).encode()
 # By pg_class.relkind: relations that cannot be targets.
+# The other kinds in ``_find_relation`` are tables: r is a plain and p a partitioned one.
 NO_TABLES: Final = MappingProxyType(
     {"v": "a view", "m": "a materialized view", "f": "a foreign table"}
 )
@@ -138,6 +140,8 @@ HEADER: Final = 4
 # The precision of Arrow's decimal128.
 MOST_DIGITS: Final = 38
 ENUM: Final = "e"  # pg_type.typtype
+# Reversed because int8 and int16 both have the type smallint. A lookup by the name returns the
+# first match, which must be int16.
 ARROW_TYPES: Final = (
     (pa.timestamp("us", "UTC"), "timestamp with time zone"),
     *zip(reversed(HELD), reversed(POSTGRESQL.types), strict=True),
@@ -178,6 +182,7 @@ FROM base b JOIN pg_type t ON t.oid = b.type AND t.typtype <> 'd' JOIN pg_class 
 JOIN pg_attribute a ON a.attrelid = r.oid AND a.attnum = b.attnum LEFT JOIN pg_collation c ON c.oid = a.attcollation
 WHERE r.oid = %s ORDER BY a.attnum
 """
+# The triggers that fire in usual sessions: O is the default, and A are those that always fire.
 TRIGGERS_OF: Final = "SELECT tgname FROM pg_trigger WHERE tgrelid = %s AND NOT tgisinternal AND tgenabled IN ('O', 'A') ORDER BY 1"
 TRIGGERS: Final = (
     "The table has triggers ({}): let them ignore sessions whose application_name begins with 'trailgate apply', "
@@ -206,6 +211,8 @@ WRITING: Final = "trailgate_writing"  # the savepoint before the changes of a ta
 TRIES: Final = "trailgate_tries"
 TRIED: Final = 5_000  # rows that one statement tries, so that it ends within a statement_timeout
 # The order in which changes are tried: deletes first, as the statements of ``write`` run.
+# ``number`` counts the staged rows in the order of COPY, so it is a row's index in
+# ``TableChanges.nets``.
 TRIES_OF: Final = f"""
 CREATE TEMPORARY TABLE {TRIES} ON COMMIT DROP AS
 SELECT row_number() OVER (ORDER BY s.e <> {RowEffect.DELETE:d}, s.ctid) AS turn, s.number, s.ctid AS staged, t.ctid AS stored
@@ -214,6 +221,7 @@ LEFT JOIN {{}} AS t ON s.e <> {RowEffect.INSERT:d} AND {{}}
 """
 # Each row is written in a block of its own, so that a refused row does not end the statement. All
 # columns are qualified, as names of columns may be those of the function's variables.
+# The conditions are the classes 23 and 22 of SQLSTATE. Any other error ends the statement.
 TRYING: Final = f"""
 CREATE OR REPLACE FUNCTION pg_temp.trailgate_try(begin_turn bigint, end_turn bigint, OUT number bigint, OUT state text, OUT problem text, OUT detail text,
   OUT field text, OUT relation text, OUT key_name text) RETURNS SETOF record LANGUAGE plpgsql AS $trailgate$
@@ -459,6 +467,7 @@ class PostgreSQLTarget:
         for name in names:
             alter = f"ALTER TABLE {_quoted_name(table)} ALTER COLUMN {sql.quote_sql_name(name)} TYPE bigint"
             self._execute(alter, table=table)
+            # Forget the old type, so that the staging table gets bigint too.
             self._types.get(str(table), {}).pop(name, None)
 
     def rows(self, table: TargetTable, keys: pa.Table, *, keys_alone: bool) -> pa.Table:
@@ -469,6 +478,7 @@ class PostgreSQLTarget:
         self._check_printed(table, KEYS, table.key)
         columns = [table.columns[at] for at in table.key] if keys_alone else list(table.columns)
         fetched = self._execute(DIALECT.selection(table, KEYS, keys_alone=keys_alone), table=table)
+        # Without rows, zip returns no columns.
         values = list(zip(*fetched, strict=True)) or [()] * len(columns)
         arrays = [
             _array(column_values, column)
@@ -572,6 +582,7 @@ class PostgreSQLTarget:
         self._execute(f"SAVEPOINT {WRITING}")
         for text, expected in sql.build_write_statements(effects, rows, STAGING, DIALECT):
             changed = self._change(text, table)
+            # An ``expected`` of -1 allows any number.
             if changed != expected >= 0:
                 raise database_checks.build_row_count_error(table, expected, changed)
         for column, text in DIALECT.computed_values(table, STAGING):
@@ -593,12 +604,14 @@ class PostgreSQLTarget:
         if not self._execute(HAS_PLPGSQL):
             return _name_rows(effects, {})
         self._execute(f"DROP TABLE IF EXISTS pg_temp.{TRIES}")
+        # A table of operations has no key to match, and its rows are only inserted.
         self._execute(TRIES_OF.format(_quoted_name(table), DIALECT.match(table) or "false"))
         texts = []
         for text, expected in sql.build_write_statements(effects, rows, STAGING, DIALECT):
             if expected < 0:  # the statement that empties the table
                 self._execute(text)
                 continue
+            # An inserted row is not in the table yet, so it has no ``stored``.
             stored = "" if text.startswith("INSERT") else " AND t.ctid = one.stored"
             texts.append(f"{text} AND s.ctid = one.staged{stored}")
         self._execute(TRYING.format(";\n".join(texts)))
@@ -753,6 +766,7 @@ class PostgreSQLTarget:
     ) -> None:
         """Create the temporary table ``staging`` in PostgreSQL, and copy rows to it. ``kinds`` are the types of its columns."""
         columns = ", ".join(f"{name} {kinds[name]}" for name in rows.schema.names)
+        # Several tables of a batch are staged under this name in one transaction.
         self._execute(f"DROP TABLE IF EXISTS pg_temp.{staging}")
         self._execute(f"CREATE TEMPORARY TABLE {staging} ({columns}) ON COMMIT DROP", table=table)
         text = io.BytesIO()
@@ -803,6 +817,8 @@ class PostgreSQLTarget:
         name = None if table is None else str(table)
         where = Where(source=self._shown, table=name, field=_column_of(error, table))
         fault = find_sqlstate_fault(error.sqlstate or "")
+        # The server reports a SQLSTATE. An error without one comes from libpq, as after a lost
+        # connection.
         if error.sqlstate is None and self._connection.closed:
             fault = TargetUnavailableError
         if fault is not None:
@@ -843,6 +859,7 @@ def _connect(address: str, group: str) -> psycopg.Connection[Any]:
     try:
         usual = {**USUAL, "fallback_application_name": f"trailgate apply {group}"}
         stated: dict[str, Any] = conninfo_to_dict(address)
+        # libpq ignores the variable if the parameter is set, as it is in USUAL.
         if "PGCONNECT_TIMEOUT" in os.environ:
             stated["connect_timeout"] = os.environ["PGCONNECT_TIMEOUT"]
         login = make_conninfo(**{**usual, **stated})
@@ -896,6 +913,7 @@ def _column_of(error: psycopg.Error, table: TargetTable | None) -> str | None:
     match = re.search(r"COPY \w+, line \d+, column [cm](\d+)", error.diag.context or "")
     if match is None or table is None:
         return error.diag.column_name
+    # The staging table of rows has all columns, that of keys only the key columns.
     columns = range(len(table.columns)) if STAGING in match[0] else table.key
     return table.columns[int(match[1])].name if int(match[1]) in columns else None
 
@@ -929,6 +947,7 @@ class _ColumnType(NamedTuple):
 
 def _column_type(one: _Attribute) -> _ColumnType:
     kind, stored = _types_of(one)
+    # Identity "a" is GENERATED ALWAYS: an INSERT can override it, but no UPDATE can set it.
     return _ColumnType(kind, stored, one.written, bool(one.generated), one.identity == "a")
 
 
@@ -942,6 +961,7 @@ def _types_of(one: _Attribute) -> tuple[pa.DataType, DatabaseColumnType | None]:
         return _numeric(one)
     arrow = next((kind for kind, name in ARROW_TYPES if name == one.base), None)
     if arrow is not None:
+        # The modifier of a timestamp is its number of fraction digits, without HEADER.
         rounded = pa.types.is_timestamp(arrow) and size != UNCONSTRAINED
         return arrow, DatabaseColumnType(
             one.written, StorageRule.FRACTION, size
@@ -957,6 +977,7 @@ def _types_of(one: _Attribute) -> tuple[pa.DataType, DatabaseColumnType | None]:
     )
     most = UNCONSTRAINED
     if one.base in ("text", "character varying", "character"):
+        # Not handled above, so the collation is nondeterministic: different texts can be equal.
         rule = StorageRule.UNCASED
     if one.base == "character varying" and size != UNCONSTRAINED:
         most = size - HEADER
@@ -1051,6 +1072,7 @@ def _name_rows(
     """
     nets, names = effects.nets, _identifying(effects.nets.table)
     numbers = sorted(refused)
+    # A table of operations has no key, and its position column identifies a row.
     columns = nets.key
     if not columns:
         columns = tuple(

@@ -86,6 +86,7 @@ def _values(report: CheckReport, salvaged: SalvageResult | None) -> dict[str, An
 def _finding_values(finding: Finding) -> dict[str, Any]:
     values = {name: getattr(finding, name) for name in finding.__slots__}
     values |= {"before": finding.before.hex(), "raw": finding.raw.hex()}
+    # Fields that do not apply to a finding have one of these values.
     known = {name: value for name, value in values.items() if value not in (None, "", 0)}
     statement = KINDS[finding.kind].statement
     return {"severity": finding.severity.value, "statement": statement, **known}

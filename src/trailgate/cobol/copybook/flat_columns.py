@@ -70,10 +70,12 @@ def make_column_names_distinct(names: list[str]) -> list[str]:
 @lru_cache(256)  # called for each batch, with the names of a record's groups
 def _distinct(names: tuple[str, ...]) -> tuple[str, ...]:
     taken: set[str] = set()
+    # The last number used for each name, so that many equal names are not counted from 2 each time.
     numbers: dict[str, int] = {}
     distinct = []
     for name in names:
         free, number = name, numbers.get(name.upper(), 1)
+        # A numbered name may be taken too: A, A_2 and A become A, A_2 and A_3.
         while free.upper() in taken:
             number += 1
             free = f"{name}_{number}"
@@ -90,6 +92,7 @@ def _unique(paths: list[tuple[str, ...]]) -> list[str]:
     would have the same name, both get one more group: ``(A, B)`` and ``(C, B)`` become ``A_B`` and
     ``C_B``.
     """
+    # The elements of an OCCURS have the same path. Their suffixes distinguish them later.
     distinct = list(dict.fromkeys(paths))
     depth = dict.fromkeys(distinct, 1)
     while True:

@@ -60,6 +60,7 @@ class ItemNames:
         if self == ItemNames():
             return tuple(layouts)
         self._check_elements(layouts)
+        # FILLER items get their numbers first, so that ``renamed`` can contain FILLER_1.
         named = [CopybookLayout(_named_fillers(one.root, self.filler)) for one in layouts]
         renamed_layouts = tuple(CopybookLayout(self._of_field(one.root)) for one in named)
         for before, after in zip(named, renamed_layouts, strict=True):
@@ -148,6 +149,8 @@ def _check_distinct(before: CopybookLayout, after: CopybookLayout) -> None:
     names: dict[str, str] = {}
     for old, new in zip(before.root.walk(), after.root.walk(), strict=True):
         other = names.setdefault(new.name.upper(), old.name.upper())
+        # Items with the same name in the copybook may share the new one too. Only two different
+        # names must not become equal.
         if other != old.name.upper() and not new.filler:
             problem = f"{other} and {old.name} of {before.name} both become {new.name}"
             raise OptionError(problem, hint="Give one of them another name with the option rename")

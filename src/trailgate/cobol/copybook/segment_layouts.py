@@ -66,6 +66,7 @@ def layout_or_segment_to_write(
     if another definition of the same bytes (REDEFINES) is longer.
     """
     layout = find_layout_or_segment(layouts, name)
+    # A layout of the copybook itself is a whole record. That of a segment was just built.
     if name is None or any(layout is one for one in layouts):
         return layout
     for record in layouts:
@@ -82,6 +83,7 @@ def _is_last(group: CopybookField, path: Sequence[CopybookField]) -> bool:
     others = _alternatives(group, chosen)
     at = next(number for number, child in enumerate(group.children) if child is chosen)
     after = group.children[at + 1 :]
+    # Compared by identity: two different FILLER items can be equal.
     if not all(any(child is other for other in others) for child in after):
         return False
     return not rest or _is_last(chosen, rest)
@@ -96,6 +98,8 @@ def _alone(group: CopybookField, path: Sequence[CopybookField]) -> CopybookField
     others = _alternatives(group, chosen)
     alone = _alone(chosen, rest) if rest else _as_nameless(chosen)
     before = [child for child in group.children if not any(child is other for other in others)]
+    # Offsets count from the start of the record, so this is the distance from the group's start
+    # to the end of the segment.
     size = alone.offset + alone.size - group.offset
     return replace(group, children=(*before, replace(alone, redefines=None)), size=size)
 
@@ -135,6 +139,8 @@ def _without_others(group: CopybookField, path: Sequence[CopybookField]) -> Copy
     for child in group.children:
         if child is chosen:
             segment = _without_others(child, rest) if rest else _as_nameless(child)
+            # If the segment is not the first definition of the bytes, that one stays as FILLER,
+            # and the segment redefines it.
             children.append(segment if child is base else replace(segment, redefines=base.name))
         elif child is base:
             children.append(
@@ -158,6 +164,7 @@ def _alternatives(group: CopybookField, chosen: CopybookField) -> list[CopybookF
     bases: list[CopybookField] = []
     for at, child in enumerate(group.children):
         base = child
+        # If several earlier fields have the name, REDEFINES means the nearest one.
         for earlier in range(at - 1, -1, -1):
             if child.redefines and group.children[earlier].name.upper() == child.redefines.upper():
                 base = bases[earlier]
@@ -190,6 +197,7 @@ def _is_segment(root: CopybookField, path: Sequence[CopybookField]) -> bool:
     groups = (root, *path)
     if any(field.occurs is not None for field in path):
         return False
+    # Each field with the group around it. ``groups`` has one element more, the last field.
     pairs = list(zip(groups, path, strict=False))
     if not path[-1].children:
         pairs = pairs[-1:]

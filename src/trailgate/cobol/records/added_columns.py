@@ -70,6 +70,7 @@ def make_added_columns(
 ) -> list[pa.Array]:
     """Compute added columns, such as ``_offset``, of the records ``rows`` (None: of all)."""
     indexes = np.arange(len(records)) if rows is None else rows
+    # Other columns have one text for the file. Taking index 0 for each record repeats it.
     return [
         _COMPUTED[name].compute(records, indexes)
         if name in _COMPUTED

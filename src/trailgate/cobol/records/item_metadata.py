@@ -81,6 +81,7 @@ def _describe_field(field: pa.Field, node: ItemNode, names: frozenset[str]) -> p
 def _type(data_type: pa.DataType, node: ItemNode, names: frozenset[str]) -> pa.DataType:
     if isinstance(node, RepeatedItem):
         element = data_type.value_field
+        # All elements of an OCCURS have the same items, so the first one describes them.
         return pa.list_(element.with_type(_type(element.type, node.elements[0], names)))
     if isinstance(node, GroupItem):
         return pa.struct(_describe_all(data_type, dict(named_struct_members(node, names)), names))

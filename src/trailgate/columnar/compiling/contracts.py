@@ -57,6 +57,7 @@ class NumberContract(NamedTuple):
             return value
         if not isinstance(value, (self.kind, np.integer, np.bool_)):
             raise TypeError(f"{name}: expected {self.kind.__name__}, got {_kind(value)}")
+        # A bool passes the test for int. It becomes 0 or 1, as the kernel is compiled for int.
         return self.kind(value)
 
     def guard(self, value: Any) -> Any:
@@ -101,6 +102,7 @@ def flatten_groups(arguments: Iterable[Any]) -> tuple[Any, ...]:
     """Replace each group in a kernel's arguments by its fields, so that they are in the order of the contract."""
     flat: list[Any] = []
     for argument in arguments:
+        # Kernels take arrays and numbers only, so a tuple is always a group.
         if isinstance(argument, tuple):
             flat += argument
         else:

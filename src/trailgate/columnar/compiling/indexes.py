@@ -42,18 +42,22 @@ class _Indexes(ast.NodeTransformer):
     """Wraps each index in a call of ``unsigned``, but not constants: ``ends[-1]`` stays the last element."""
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
+        # Inner subscripts first, as in ``data[starts[row]]``.
         self.generic_visit(node)
         if not isinstance(node.slice, ast.Slice) and not _is_constant(node.slice):
             node.slice = ast.Call(ast.Name(_NAME, ast.Load()), [node.slice], [])
         return node
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
+        # Only the target and the value. The annotation may have a subscript that is not an index,
+        # such as ``NDArray[np.int64]``.
         node.target = self.visit(node.target)
         node.value = node.value and self.visit(node.value)
         return node
 
 
 def _is_constant(node: ast.expr) -> bool:
+    # Python parses -1 as a minus sign and the constant 1.
     return isinstance(node.operand if isinstance(node, ast.UnaryOp) else node, ast.Constant)
 
 
@@ -70,10 +74,14 @@ def with_unsigned_indexes(function: FunctionType, names: dict[str, Any]) -> Func
         return FunctionType(code, known, function.__name__, function.__defaults__)
     (definition,) = tree.body
     assert isinstance(definition, ast.FunctionDef)
+    # With its decorator the new function would become a kernel again. Without annotations, the
+    # visitor finds only subscripts that are indexes.
     definition.decorator_list, definition.returns = [], None
     for argument in definition.args.args:
         argument.annotation = None
     changed = ast.fix_missing_locations(_Indexes().visit(tree))
+    # The source was parsed on its own, from line 1. Move it to its lines in the file, which numba
+    # states in its messages.
     ast.increment_lineno(changed, code.co_firstlineno - 1)
     defined: dict[str, Any] = {}
     exec(compile(changed, code.co_filename, "exec"), known, defined)  # noqa: S102  our own source

@@ -9,7 +9,9 @@ from typing import Any, Final
 
 from trailgate.columnar.compiling.contracts import is_group
 
+# All inner functions have this attribute. It is True for those with LLVM code.
 _MARK: Final = "_is_instruction"
+# A change of these modules can change the code that a kernel is compiled to.
 _COMPILER: Final = ("indexes.py", "llvm_code.py", "numba_compiler.py")
 _CONSTANTS: Final = (bool, int, float, str, bytes, tuple)
 
@@ -52,6 +54,7 @@ def fingerprint(function: FunctionType) -> str:
     from hashlib import sha256  # noqa: PLC0415  slow to import, and not needed by a wheel
 
     digest = sha256(_compiler())
+    # Sorted, because the order of a set of strings differs between processes.
     for part in sorted(set(_parts(function, set()))):
         digest.update(part.encode())
     return digest.hexdigest()[:16]
@@ -71,6 +74,8 @@ def _parts(function: FunctionType, seen: set[int]) -> Iterator[str]:
     seen.add(id(function))
     code, parts = function.__code__, called_inner_functions(function)
     yield repr((code.co_code, code.co_consts, code.co_names, code.co_varnames))
+    # Annotations name the groups. In a module with ``from __future__ import annotations`` they are
+    # strings, which are looked up like the names in the code.
     for name in (*code.co_names, *function.__annotations__.values()):
         value: Any = function.__globals__.get(name) if isinstance(name, str) else name
         if name in parts:

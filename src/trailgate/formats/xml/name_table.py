@@ -39,7 +39,9 @@ class NameTable(NameArrays):
     def empty(cls, most: int = MOST) -> NameTable:
         """Create an empty XML name table with room for `most` words, a power of 2."""
         return cls(
+            # Twice as many slots as words: at least half stay free, so searches are short.
             np.zeros(2 * most, np.int32),
+            # The keys: the first and the last eight bytes of each word.
             np.empty(2 * most, np.uint64),
             np.empty(INFO * most, np.int64),
             np.zeros(_POOLED * most, np.uint8),
@@ -65,6 +67,7 @@ class NameTable(NameArrays):
         more.keys[: 2 * names] = self.keys[: 2 * names]
         more.info[: INFO * names] = self.info[: INFO * names]
         more.pool[:size], more.used[:] = self.pool[:size], self.used
+        # The slot of a word depends on the number of slots, so a larger table is filled again.
         if len(more.table) == len(self.table):
             more.table[:] = self.table
         else:
@@ -73,6 +76,7 @@ class NameTable(NameArrays):
 
     def without_prefixes(self) -> None:
         """Unbind all prefixes except `xml`, which is always bound."""
+        # The field BOUND of every word, since ``info`` has INFO fields for each.
         self.info[BOUND : INFO * int(self.used[NAMES]) : INFO] = 0
         self.info[XML * INFO + BOUND] = XML_SPACE + 1
 
@@ -81,6 +85,7 @@ class NameTable(NameArrays):
 
         Returns its number, or a negative number if there is no room.
         """
+        # The kernel reads a word in blocks, which may go beyond its end.
         text = np.frombuffer(word + bytes(SPARE), np.uint8)
         return int(intern_word(text, 0, len(word), self))
 
@@ -90,7 +95,9 @@ class NameTable(NameArrays):
         for size, start, prefix, local in rows[
             np.flatnonzero(rows[:, SEEN] >= 0)[:MOST], :4
         ].tolist():
+            # A name with a prefix refers to its local name, which is a word of its own.
             own = (start, size) if prefix < 0 else (rows[local, POOLED], rows[local, SIZE])
             # Skip namespace declarations: xmlns="..." and xmlns:p="...".
+            # Each word is in the pool once, so the same offset means the same word.
             if prefix != XMLNS and own[0] != rows[XMLNS, POOLED]:
                 yield self.pool[own[0] : own[0] + own[1]].tobytes().decode()

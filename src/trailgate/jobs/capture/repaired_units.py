@@ -113,6 +113,7 @@ def check_repaired_files(
         for file in quarantine:
             for at, line in enumerate(find_quarantine_lines(file)):
                 own = repaired.get(_key(line))
+                # The first message of a file continues nothing in the file before it.
                 yield Candidate(own or line, own is not None, is_apart=at == 0)
 
     check_repaired_units(capture, candidates(), state)

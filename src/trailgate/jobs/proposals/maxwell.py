@@ -21,6 +21,7 @@ from trailgate.jobs.proposals.drafts import (
 
 def is_maxwell(document: JsonObject) -> bool:
     """Return True if a JSON object is a row of Maxwell."""
+    # Canal's messages have the same members, but ``data`` is an array there.
     names = {"database", "table", "type", "ts", "data"}
     return (
         names <= document.keys()
@@ -47,6 +48,7 @@ def propose_maxwell(objects: Sequence[JsonObject], count: int) -> str:
     if all(len(str(one["ts"])) <= SECONDS_DIGITS for one in rows):
         draft.note("The member ts has seconds since 1970, which a capture does not read as a time:")
         draft.note("operations have the time of the capture. Milliseconds, of 13 digits, are read.")
+        # ``*ts`` is the current time (capture properties §1.1).
         draft.put("json.timestamp", "*ts")
     else:
         draft.put("json.timestamp", "ts")

@@ -30,6 +30,7 @@ from trailgate.storage.reading.message_lines import join_messages
 
 SAMPLED: Final = 8 << 20  # bytes: enough to recognize formats and lengths, within seconds
 _PORTION: Final = 1 << 20  # bytes to read at once
+# The byte order mark of UTF-8, and blanks.
 _BLANKS: Final = b"\xef\xbb\xbf \t\r\n"
 
 
@@ -48,9 +49,12 @@ def _is_json(body: bytes) -> bool:
 
 
 def _is_xml(body: bytes) -> bool:
+    # The byte order marks of UTF-16, after which ``<`` has two bytes.
     return body.lstrip(_BLANKS)[:1] == b"<" or body[:2] in (b"\xff\xfe", b"\xfe\xff")
 
 
+# Publications come before the general format that they are written in. The last row fits
+# anything.
 FORMS: Final = (
     MessageForm(_is_json, propose_json),
     MessageForm(fits_xml_publications, propose_xml_publications),
@@ -159,6 +163,7 @@ def read_sample(addresses: Addresses, *, per_line: bool = False) -> Sample:
     files = find_messages(addresses, per_line)
     parts, size, cut = [], 0, False
     for read in read_messages(files, chunk=_PORTION):
+        # Tested before the next part is added, so ``cut`` is only set if there is a next part.
         if size >= SAMPLED:
             cut = True
             break

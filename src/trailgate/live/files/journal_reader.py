@@ -168,6 +168,7 @@ class JournalRange:
                 stored = StoredMessages(frame.number, segment, frame.begin, frame.batch).after(
                     number
                 )
+                # The last frame of the range may have messages after it.
                 excess = stored.end - self.end
                 if excess > 0:
                     limited = stored.messages.slice(0, len(stored.messages) - excess)
@@ -200,9 +201,11 @@ class JournalIndex:
         segments = [file.number for file in files if file.kind == SEGMENT]
         self._forget(segments[0] if segments else None)
         for number in segments:
+            # The last indexed segment may have grown. Earlier ones are complete.
             if not self._frames or number >= self._frames[-1].segment:
                 self._index_segment(number)
         if not self._frames:
+            # Without segments, only the last id file shows how many messages the journal has had.
             self._end = max(self._end, _end_of_ids(files[-1].path)) if files else 0
             return JournalExtent(self._end, self._end)
         return JournalExtent(self._frames[0].number, self._end)
@@ -230,6 +233,8 @@ class JournalIndex:
             for number, start, end in walk_heads(path, begin)
         ]
         while new_frames:
+            # The last frame may still be incomplete. ``check`` would then search the rest of the
+            # file for damage.
             last = next(read_frames(path, new_frames[-1].begin, check=False), None)
             if last is not None:
                 self._frames += new_frames
@@ -264,6 +269,7 @@ class JournalIndex:
         """
         numbers: list[int] = []
         gathered = 0
+        # ``_at`` returns -1 if ``begin`` is before the first frame.
         for frame in self._frames[max(0, self._at(begin)) :]:
             if frame.number >= end:
                 break

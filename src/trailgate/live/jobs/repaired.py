@@ -149,6 +149,8 @@ def _distinct(passed: Iterable[QuarantineLine]) -> list[QuarantineLine]:
         if (first.body, first.headers) != (line.body, line.headers):
             problem = f"the message at position {line.position} is also in {shown_source(first.path)}, line {first.number}, with other contents"
             raise DecodeError(problem, where=line.where, hint="Keep only the line that is right")
+    # Positions are 20 digits, of the file's number and the offset, so their order as text is that
+    # of the feed.
     return [lines[position] for position in sorted(lines)]
 
 
@@ -166,6 +168,7 @@ def _known(listed: Path, size: int) -> frozenset[str]:
     if not size:
         return frozenset()
     try:
+        # The last line ends with a newline, so the set has "" too. No message has that position.
         return frozenset(listed.read_bytes()[:size].decode("ascii").split("\n"))
     except (OSError, UnicodeDecodeError) as error:
         problem = f"the list of repaired messages cannot be read: {error}"
@@ -186,7 +189,9 @@ def _parse(
     parsed = capture.parse(messages_of_lines(lines), state)
     end = capture.at_end(parsed.state)
     # The first fault of a message wins: reversed, so that earlier problems overwrite later ones.
+    # Message -1 stands for the unit before the messages, and its problem goes to the first one.
     bad = {max(one.message, 0): one.error for one in reversed(parsed.problems)}
+    # A problem at the end of the input is reported with the last message.
     bad |= {len(lines) - 1: one.error for one in end.problems}
     for batch, message in ((parsed.batch, parsed.message), (end.batch, end.message)):
         bad |= encode_or_reject(appender.encode, batch, message)[1]

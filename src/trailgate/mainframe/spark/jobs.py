@@ -43,7 +43,9 @@ def run_parquet(
     """
     job = job.anywhere()
     with publishing(job.folder) as parts, use_session(spark) as running:
+        # Each task gets its own part, so the job is sent to the tasks without the list of parts.
         for report in run_numbered(running, job.parts, partial(_part, replace(job, parts=()))):
+            # Reports are in the order of the parts, so this is the earliest error.
             if isinstance(report, TrailgateError):
                 raise report
             parts.append(report)
@@ -51,6 +53,7 @@ def run_parquet(
 
 
 def _part(job: ParquetJob, number: int, part: RecordSplit) -> WrittenPart | TrailgateError:
+    # The error is returned, because Spark would retry a task that raises it.
     try:
         return write_part(job, number, part)
     except TrailgateError as error:

@@ -118,6 +118,7 @@ def _of_frame(
         for batch in batches:
             typed = batch.select(_COLUMNS).cast(OPERATIONS_SCHEMA)
             yield from rows.write(from_operations(typed, known))
+        # A partition must contain complete transactions, so nothing of the last one can follow.
         yield from rows.finish(with_open=True)
 
     schema = spark_schema(SCHEMA)

@@ -163,6 +163,7 @@ class TrailFiles:
         """
         yield from self.files[max(0, number - self.begin.number) :]
         if self.cut_off:
+            # A window keeps the prefix of the complete trail, so this finds the files after it.
             rest = find_trail(self.prefix, self.definitions)
             yield from rest.files_from(max(number, self.files[-1].number + 1))
 
@@ -186,6 +187,8 @@ class TrailFiles:
 
     def until(self, end: TrailPosition) -> TrailFiles:
         """Return the trail as if it ended at a position, which must be the end of a record."""
+        # Example: the files 3 to 6. The end 5:80 keeps the first 5 + 1 - 3 = 3 of them, and the end
+        # 5:0 the first two.
         files = self.files[: end.number + (end.offset > 0) - self.files[0].number]
         # The position is the start of a file, so the files before it are complete.
         if not files or files[-1].number < end.number:
@@ -208,6 +211,7 @@ def list_trail(address: Address) -> TrailListing:
         file = TrailFile(path, number, info.size)
         return TrailListing(store, path[: len(path) - digits], (file,), spell, alone=True)
     if info.type != fs.FileType.Directory:
+        # rpartition returns "" as the folder of both "/ot" and "ot".
         folder = path.rpartition("/")[0] or ("/" if path.startswith("/") else ".")
         numbered = _list_numbered(store, folder, name_of(path))
         return TrailListing(store, path, tuple(file for _, file in numbered), spell)
@@ -234,6 +238,7 @@ def _list_numbered(
     for entry in list_matching(store, folder, pattern):
         matched = pattern.fullmatch(entry.base_name)
         if matched and entry.type == fs.FileType.File:
+            # The listing of the folder "." has paths such as "./ot000000000".
             path = entry.path.removeprefix("./")
             file = TrailFile(path, int(matched["number"]), entry.size)
             numbered.append((path[: len(path) - len(matched["number"])], file))
@@ -254,6 +259,8 @@ def expand_trail_pattern(address: str) -> list[str]:
         for path_found in match_paths(store, f"{path}[0-9]*")
         if number_digits(path_found)
     }
+    # The search above compares whole file names, so its * may match into the number: for
+    # dirdat/o*0 it finds dirdat/ot000000100, but the prefix dirdat/ot does not match.
     named = [prefix for prefix in sorted(prefixes) if fnmatchcase(name_of(prefix), name_of(path))]
     return [spell(prefix) for prefix in named] or [address]
 
@@ -374,6 +381,7 @@ def _sized_again(store: fs.FileSystem, files: tuple[TrailFile, ...]) -> list[Tra
 
     A file that another file follows is complete, but its size may have been listed before it was.
     """
+    # Only a file that another one follows is complete, and no file follows a single one.
     if len(files) < 2:
         return list(files)
     infos = store.get_file_info([file.path for file in files[-LAST_LISTED:]])

@@ -80,7 +80,9 @@ def read_checkpoint(prefix: str) -> Checkpoint | None:
                 where=Where(source=str(path)),
                 hint=OTHER_VERSION,
             )
+        # Fields that are unknown or missing raise TypeError, which is reported below.
         return Checkpoint(**fields, last=TransactionMark(**last) if last else None)
+    # Before the other errors, because it is an OSError too.
     except FileNotFoundError:
         return None
     except (OSError, ValueError, LookupError, TypeError, RecursionError) as error:

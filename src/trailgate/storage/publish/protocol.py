@@ -264,5 +264,7 @@ def read_run_time(record: bytes, fingerprint: str, now: int) -> int:
     try:
         earlier = json.loads(record)
         return int(earlier["now"]) if earlier["fingerprint"] == fingerprint else now
+    # Anything can be in a damaged record. Nested too deeply, it raises RecursionError, and a
+    # ``now`` of Infinity raises OverflowError.
     except (ValueError, LookupError, TypeError, RecursionError, OverflowError):
         return now

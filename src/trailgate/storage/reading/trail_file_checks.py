@@ -81,9 +81,12 @@ def describe_wrong_size(reader: TrailFileReader) -> list[str]:
 def first_file_notices(trail: TrailFiles) -> tuple[str, ...]:
     """Return notices if the first files of a trail are missing, and if it begins inside a transaction."""
     number = trail.begin.number
+    # A writer begins with file 0, so nothing is missing before it.
     if not number:
         return ()
     for run in read_runs_from(trail, trail.begin):
+        # Find the first row that belongs to a transaction. Records outside of transactions and
+        # restarts do not show whether the trail begins inside of one.
         rows = np.flatnonzero(~run.has(APART | UNDOES))
         if len(rows):
             inside = not run.begins_transaction(int(rows[0]))

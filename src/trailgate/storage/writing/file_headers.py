@@ -26,6 +26,7 @@ from trailgate.trail.format.file_header import (
 from trailgate.trail.format.tokens import FILE_HEADER
 from trailgate.trail.writing.file_headers import encode_header_patches
 
+# The length of a header is u16 (trail format §2).
 LONGEST: Final = 1 << 16  # the maximum bytes of a header
 Patches = list[tuple[int, bytes]]
 PRODUCER: Final = "TRAILGATE"
@@ -84,6 +85,7 @@ def _patches(path: Path, change: Callable[[TrailInfo], TrailInfo]) -> Patches:
 def _header(path: Path) -> FileHeader | None:
     with convert_write_errors(path), path.open("rb") as file:
         data = file.read(LONGEST)
+    # Trails from before release 10 have no header and begin with a record (trail format §4.6).
     return decode_header(data)[0] if data and data[0] == FILE_HEADER else None
 
 
@@ -92,7 +94,9 @@ def build_file_header(prefix: str, digits: int, now: int, process: str = "") -> 
 
     ``process`` is the name of an Extract group, by default TRAILGATE. ``now`` is in microseconds.
     """
+    # The five fields of uname have the order of group 31 (trail format §4.2).
     machine = MachineInfo(*os.uname())
+    # File number 0 stands for the final one, which ``patches_to_begin`` writes.
     name = f"{prefix}{0:0{digits}}"
     trail = TrailInfo(creation_time=now, uri=_uri(machine.nodename, prefix), filename=name)
     return FileHeader(trail, machine, producer=ProducerInfo(name=process or PRODUCER))

@@ -136,12 +136,14 @@ def explain_tokens(
     tokens, problem = find_tokens(area.raw, area.order)
     for code, _, start, end in tokens:
         payload = area.part(start, end)
+        # ``start`` is the offset of the payload. The token's id, info and length precede it.
         frame = area.raw[start - FRAME : start]
         at = area.offset + start - FRAME
         yield explain(
             ExplainedToken(at, frame, end - start, (*path, code), payload.bytes()), payload
         )
     if problem:
+        # The search stops at the first bytes that are not a token. The rest is the problem.
         yield from area.part(tokens[-1].end if tokens else 0).bytes(problem=problem)
 
 
@@ -176,6 +178,7 @@ def shorten_text(raw: bytes, shown: int = 60) -> str:
 
     After ``shown`` characters the text is cut off and ends with "...".
     """
+    # A character of UTF-8 has at most four bytes, so this is enough for ``shown`` characters.
     text = raw[: 4 * shown].decode("utf-8", "backslashreplace")
     line = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
     return line if len(line) <= shown else f"{line[:shown]}..."

@@ -13,6 +13,7 @@ from trailgate.trail.annotation.elements import DamagedSpan, ExplainedBytes, Exp
 
 INDENT: Final = "  "
 ROW: Final = 16  # bytes of hex in a line
+# A row of hex has 3 * 16 - 1 characters, and two blanks follow it.
 NOTE_AT: Final = 3 * ROW + 1  # column of notes beside hex
 
 
@@ -46,12 +47,14 @@ def _name(element: ExplainedToken) -> str:
 def _element(element: ExplainedToken, depth: int) -> Iterator[ListingLine]:
     indent = INDENT * depth
     yield ListingLine(f"{indent}{_hex(element.frame)}", _frame_note(element.frame, element.length))
+    # The outermost token gets no name here, because the title line has it.
     value = f" = {element.value}" if element.value else ""
     yield ListingLine(f"{indent}<{element.tag}>", f"{element.name}{value}" if depth else "")
     for part in element.parts:
         yield from _part(part, depth + 1)
     yield ListingLine(f"{indent}</{element.tag}>")
     if element.trailer:
+        # The trailer Z repeats the info and length of its F or G (trail format §2).
         yield ListingLine(
             f"{indent}{_hex(element.trailer)}", _frame_note(element.trailer, element.length)
         )
@@ -74,6 +77,7 @@ def _bytes(part: ExplainedBytes, depth: int) -> Iterator[ListingLine]:
         )
     if part.text is not None:
         raw = part.text.encode()
+        # A string of the file header has its length before the text (trail format §4).
         if len(raw) < len(part.raw):
             yield ListingLine(indent, f"String Len = {len(raw)} (0x{len(raw):X})")
         for text in part.text.removesuffix("\n").split("\n") if part.text else ():

@@ -93,6 +93,7 @@ class RecordValues:
 
     def for_records(self) -> RecordValues:
         """Return these values with one value per record, in the order of the records."""
+        # Rows ascend and are not repeated, so as many rows as values are all values in order.
         if len(self.rows) == len(self.values):
             return self
         missing = None if self.missing is None else self.missing[self.rows]

@@ -36,6 +36,7 @@ from trailgate.trail.values.write_kernels import BETWEEN
 
 NULL_TEXT: Final = "1900-01-01:00:00:00.000000000"  # cut to the column's length
 
+# After the seconds, any printable ASCII: a fraction, a zone, and blanks.
 ZONED: Final = r"^\d{4}-\d{2}-\d{2}:\d{2}:\d{2}:\d{2}[\x20-\x7e]*$"
 ZONE_AT: Final = 21  # bytes of the null indicator and a date time to the second
 
@@ -52,6 +53,7 @@ def decode_datetime(cells: TrailCells) -> pa.Array:
     """
     width = datetime_width(cells.column)
     count, room = len(cells.starts), int(cells.lengths.sum())
+    # Arrow's offsets of strings have 32 bits.
     if room > MAX_INT32:
         raise measure_error(TOO_MANY, len(cells.source.data))
     nulls, offsets = np.empty(count, bool), np.empty(count + 1, np.int32)
@@ -74,6 +76,7 @@ def check_datetime(cells: TrailCells) -> None:
 def encode_datetime(target: CellTarget, column_values: RecordValues) -> CellWriter:
     """Encode ISO strings as a trail's date times. A shorter fraction is filled with zeros."""
     width = datetime_width(target.column)
+    # NULL_TEXT ends in zeros, so it also completes a shorter fraction.
     filling = NULL_TEXT[:width].encode()
     cells = PaddedCells(target, column_values, filling=filling, null_filling=filling, colon=BETWEEN)
     cells.check_times()
@@ -89,7 +92,9 @@ def decode_zoned(cells: TrailCells) -> pa.Array:
     nulls = check_zoned(cells)
     strings = _ascii(cells, nulls)
     form = pc.match_substring_regex(strings, ZONED)
+    # NULL has no form to check.
     cells.require(form.fill_null(True).to_numpy(zero_copy_only=False), "not a date time")
+    # The first colon is the one between the date and the time.
     return pc.utf8_rtrim(pc.replace_substring(strings, ":", " ", max_replacements=1), " ")
 
 
@@ -111,6 +116,7 @@ def _ascii(cells: TrailCells, nulls: Mask) -> pa.Array:
     try:
         return gather(cells.source.buffer, starts, ends, nulls=nulls, text=True)
     except DecodeError as error:
+        # The offset in the error is the start of the bad value.
         row = int(np.argmax(starts == error.where.offset))
         raise cells.error("not a date time", row) from None
 
@@ -119,6 +125,7 @@ def encode_zoned(target: CellTarget, column_values: RecordValues) -> CellWriter:
     """Encode date times with a zone as trail values without padding. NULL is a bare FF FF."""
     column_values = column_values.for_records()
     values = column_values.values
+    # In Arrow a blank separates date and time: the first colon of the pattern becomes a blank.
     form = pc.match_substring_regex(values, ZONED.replace(":", " ", 1)).fill_null(True)
     long = pc.greater(pc.binary_length(values), target.column.external_length).fill_null(False)
     row = column_values.first_bad_row(pc.or_(pc.invert(form), long).to_numpy(zero_copy_only=False))
