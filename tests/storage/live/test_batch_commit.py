@@ -22,6 +22,7 @@ from trailgate.errors import StorageError, TransactionError
 from trailgate.jobs.trail_check import check_trail
 from trailgate.model.operations_table import to_operations
 from trailgate.storage.files.manifest import QueryPosition, read_manifest
+from trailgate.storage.files.trail_files import list_trail
 from trailgate.storage.live.batch_commit import BatchPart, QueryBatch, commit_batch
 from trailgate.storage.live.growing_file import Disk
 from trailgate.storage.reading.trails import read_trail
@@ -169,6 +170,24 @@ def test_no_batch_is_added_to_a_file_that_was_cut(tmp_path: Path) -> None:
         query.commit(1, [second])
     path.write_bytes(content)
     query.commit(1, [second])
+    assert query.ids() == ALL
+
+
+def test_a_batch_that_is_added_during_the_listing_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    query = Query(tmp_path)
+    first, second = cut(ROWS, 1)
+    query.commit(0, [first])
+    listed = []
+
+    def list_before_the_batch(path: Any) -> Any:
+        listed.append(list_trail(path))
+        if len(listed) == 1:
+            query.commit(1, [second])
+        return listed[0]
+
+    monkeypatch.setattr("trailgate.storage.files.trail_files.list_trail", list_before_the_batch)
     assert query.ids() == ALL
 
 

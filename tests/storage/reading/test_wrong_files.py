@@ -24,6 +24,7 @@ from trailgate import StorageError, apply_trail, find_trail, query, read_trail
 from trailgate.cli.main import run
 from trailgate.jobs.trail_check import check_trail
 from trailgate.storage.files.manifest import Manifest, ManifestFile, read_manifest, write_manifest
+from trailgate.storage.files.trail_files import list_trail
 from trailgate.storage.reading.trail_stream import EARLIEST, TrailStream
 
 Change = Callable[[Path], None]
@@ -152,6 +153,20 @@ def test_a_file_that_is_published_during_the_listing_is_not_missing(
     trail = find_trail(prefix)
     assert [file.number for file in trail.files] == [0, 1, 2]
     assert trail.missing == ()
+
+
+def test_a_file_that_is_purged_during_the_listing_is_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prefix = write_trail(tmp_path / "ot", THREE)
+
+    def purge_meanwhile(path: Any) -> Any:
+        listing = list_trail(path)
+        path_of(prefix, 0).unlink(missing_ok=True)
+        return listing
+
+    monkeypatch.setattr("trailgate.storage.files.trail_files.list_trail", purge_meanwhile)
+    assert [file.number for file in find_trail(prefix).files] == [1, 2]
 
 
 def test_a_single_file_does_without_the_others(

@@ -327,9 +327,13 @@ def find_begun_trail(
     if listing.alone and not number_digits(listing.files[0].path):
         problem = "a trail file's name ends in 6 or 9 digits"
         raise StorageError(problem, where=Where(source=str(path)), hint=HINT)
-    files = _sized_again(listing.store, listing.files)
     prefix = listing.spell(listing.prefix)
     manifest = read_manifest(listing.prefix, listing.store)
+    # Only a file that another one follows is complete, and no file follows a single one. With a
+    # manifest, a batch may have been added to any last file before the manifest was read.
+    files = list(listing.files)
+    if manifest is not None or len(files) > 1:
+        files = _sized_again(listing.store, files)
     missing: tuple[ManifestFile, ...] = ()
     if manifest is not None:
         listed = manifest.by_name()
@@ -376,17 +380,16 @@ def _published_since(
     ]
 
 
-def _sized_again(store: fs.FileSystem, files: tuple[TrailFile, ...]) -> list[TrailFile]:
-    """Read the sizes of a trail's last files again: a writer may have completed them during the listing.
+def _sized_again(store: fs.FileSystem, files: list[TrailFile]) -> list[TrailFile]:
+    """Read the sizes of a trail's last files again: a writer may have written to them since the listing.
 
     A file that another file follows is complete, but its size may have been listed before it was.
+    Files that were purged meanwhile are omitted.
     """
-    # Only a file that another one follows is complete, and no file follows a single one.
-    if len(files) < 2:
-        return list(files)
     infos = store.get_file_info([file.path for file in files[-LAST_LISTED:]])
     last = zip(files[-LAST_LISTED:], infos, strict=True)
-    return [*files[:-LAST_LISTED], *(replace(file, size=info.size) for file, info in last)]
+    present = (one for one in last if one[1].type == fs.FileType.File)
+    return [*files[:-LAST_LISTED], *(replace(file, size=info.size) for file, info in present)]
 
 
 def _limit_size(file: TrailFile, listed: dict[str, ManifestFile], prefix: str) -> TrailFile:
