@@ -81,12 +81,15 @@ def test_what_does_not_fit_is_refused(kafka: Kafka, tmp_path: Path) -> None:
     trail = write_trail(tmp_path / "refused", [TRANSACTIONS])
     with pytest.raises(BrokerRefusedError, match="the topic missing does not exist"):
         publish_trail(trail, kafka.address("missing"), "json", group="missing")
+    # A group is bound to nothing before its first message.
+    done = publish_trail(trail, kafka.address("found", "?create"), "debezium", group="missing")
+    assert done.operations == len([one for transaction in TRANSACTIONS for one in transaction])
     with pytest.raises(OptionError, match="reserved for the positions of publications"):
         publish_trail(trail, kafka.address("trailgate-positions"), "json", group="own")
     with pytest.raises(OptionError, match="depends on the table"):
         publish_trail(trail, kafka.address("a.${table}"), "delimited", group="whole")
     publish_trail(trail, kafka.address("one", "?create"), "json")
-    with pytest.raises(StorageError, match="published with to one, not two"):
+    with pytest.raises(StorageError, match="published to one, not to two"):
         publish_trail(trail, kafka.address("two", "?create"), "json")
 
 

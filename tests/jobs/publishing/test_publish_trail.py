@@ -363,7 +363,7 @@ def test_the_status_is_refused_for_another_trail(trail: Path, tmp_path: Path) ->
     publish_trail(trail, tmp_path / "to", "json")
     other = write_trail(tmp_path / "other", [TRANSACTIONS[:1]])
 
-    with pytest.raises(StorageError, match=f"published with trail {trail}, not {other}"):
+    with pytest.raises(StorageError, match=f"published from {trail}, not from {other}"):
         read_status(find_trail(other), tmp_path / "to")
     with pytest.raises(OptionError, match="a group applies only to brokers"):
         read_status(find_trail(trail), tmp_path / "to", "a")

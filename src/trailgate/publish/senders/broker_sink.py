@@ -144,9 +144,12 @@ class BrokerSink:
         known = PublishedState(source, form, position=after or "")
         if text is not None:
             stored = StoredState.decode(text, where)
-            stored.state.check(source, form, where, GROUP_IS, OTHER_GROUP)
-            known = replace(stored.state, source=source)
-            self._sender.remember(stored.tables)
+            # As in a folder: a run that published nothing is continued, and one with other options
+            # begins. For example, the first one named a topic that does not exist.
+            if stored.state.operations or not stored.state.find_difference(source, form):
+                stored.state.check(source, form, where, GROUP_IS, OTHER_GROUP)
+                known = replace(stored.state, source=source)
+                self._sender.remember(stored.tables)
         self.published = known
         # Storing the state at once makes this the run that publishes: one that was fenced finds
         # a state that is not its own when it connects again.

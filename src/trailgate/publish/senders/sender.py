@@ -12,6 +12,7 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from types import MappingProxyType
 from typing import Final, NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -29,6 +30,8 @@ GROUP_HEADER: Final = "trailgate.group"
 POSITION_HEADER: Final = "trailgate.position"
 EVERY_OPERATION: Final = 1 << 62  # more than any trail has
 FIRST: Final = frozenset({"trail", "to", "format"})
+# Before the values of these options in an error: published to TOPIC, from TRAIL.
+PREPOSITIONS: Final[Mapping[str, str]] = MappingProxyType({"to": "to", "trail": "from"})
 EXACTLY_ONCE: Final = "exactly once"
 AT_LEAST_ONCE: Final = "at least once"
 # The hint if two runs publish for one group.
@@ -71,6 +74,12 @@ class PublishedState:
 
         The error begins with ``what``, such as "the group's messages were".
         """
+        difference = self.find_difference(source, form)
+        if difference:
+            raise StorageError(f"{what} published {difference}", where=where, hint=hint)
+
+    def find_difference(self, source: str, form: Mapping[str, str]) -> str:
+        """Return how the publication's source or options differ from these, such as "with format json, not debezium", or ""."""
         # Earlier versions stored the trail as it was named, often relative to the working folder.
         expected = {"trail": absolute(source), **form}
         stored = {"trail": absolute(self.source), **self.form}
@@ -81,13 +90,17 @@ class PublishedState:
             wanted, before = expected.get(name) or "", stored.get(name) or ""
             if wanted == before:
                 continue
-            if before and wanted:
+            if before and wanted and name in PREPOSITIONS:
+                to = PREPOSITIONS[name]
+                difference = f"{to} {before}, not {to} {wanted}"
+            elif before and wanted:
                 difference = f"with {name} {before}, not {wanted}"
             elif before:
                 difference = f"with {name} {before}, not without"
             else:
                 difference = f"without {name}, not with {wanted}"
-            raise StorageError(f"{what} published {difference}", where=where, hint=hint)
+            return difference
+        return ""
 
 
 _STORED: Final = tuple(one.name for one in fields(PublishedState) if one.name != "counts")
