@@ -73,6 +73,11 @@ def test_what_is_not_an_address_is_refused(text: str, problem: str) -> None:
         parse_address(text)
 
 
+def test_a_value_that_an_option_does_not_have_is_refused() -> None:
+    with pytest.raises(OptionError, match="message-key is 'base64', not text or hex"):
+        parse_address("kafka://h/t?message-key=base64")
+
+
 def test_a_misspelled_broker_is_not_taken_for_a_folder() -> None:
     brokers = [*PROTOCOLS, "kakfa", "stmop", "Amqp", "kafka+sll"]
     others = ["s3", "s3a", "gs", "abfs", "abfss", "hdfs", "file", "http", "https"]
@@ -89,6 +94,8 @@ RECEIVED = {
     *("prefetch", "prefetch-bytes", "window"),  # how far ahead it reads
     "id-header",  # ids of received messages
     "partition",  # a sender uses all
+    "compacted",  # a sender deletes nothing
+    "message-key",  # a sender's keys are text
 }
 SENT = {"create", "compression", "tombstones"}
 
@@ -98,9 +105,10 @@ def test_a_sender_takes_the_options_of_a_receiver(direction: Direction) -> None:
     others = {Direction.RECEIVED: SENT, Direction.SENT: RECEIVED}[direction]
     for name, row in OPTIONS.items():
         for protocol, known in PROTOCOLS.items():
-            text = f"{protocol}://h/topic/q?{name}=1" + "&client-id=c" * (name == "durable")
+            value = row.choices[0] if row.choices else "1"
+            text = f"{protocol}://h/topic/q?{name}={value}" + "&client-id=c" * (name == "durable")
             if known.family in row.families and name not in others:
-                assert parse_address(text, direction=direction).options[name] == "1"
+                assert parse_address(text, direction=direction).options[name] == value
             else:
                 with pytest.raises(OptionError, match=f"the option {name}"):
                     parse_address(text, direction=direction)

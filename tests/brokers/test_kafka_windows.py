@@ -10,12 +10,13 @@ import pytest
 
 from trailgate.errors import BrokerRefusedError
 from trailgate.live.brokers.address import parse_address
+from trailgate.live.brokers.headers import BAD_HEADER
 from trailgate.live.brokers.kafka import FETCHED
 from trailgate.messages.message_batch import HeaderColumns
 
 kafka = pytest.importorskip("confluent_kafka")
 
-from trailgate.live.brokers.kafka import KafkaReceiver  # noqa: E402  as above
+from trailgate.live.brokers.kafka import BAD_KEY, KafkaReceiver  # noqa: E402  as above
 
 MESSAGES = 2 * FETCHED + 3
 END = kafka.KafkaError(kafka.KafkaError._PARTITION_EOF)
@@ -52,6 +53,32 @@ class Library:
         return found
 
 
+def test_a_header_that_is_no_text_is_another_fault_than_a_key() -> None:
+    receiver = KafkaReceiver(parse_address("kafka://h/t"))
+    receiver._place = SimpleNamespace(topic="t", partition=0)
+    bad = message(0)
+    bad.headers = lambda: [("a", b"\xff")]
+    receiver._consumer = Library([bad, message(1)], 9)
+
+    (window,) = [receiver.receive(0)]
+
+    assert window is not None
+    assert window.messages["fault"].to_pylist() == [BAD_HEADER, BAD_KEY]
+
+
+def test_keys_of_any_bytes_are_text_in_hex() -> None:
+    receiver = KafkaReceiver(parse_address("kafka://h/t?message-key=hex"))
+    receiver._place = SimpleNamespace(topic="t", partition=0)
+    receiver._consumer = Library([message(0), message(1)], 9)
+
+    (window,) = [receiver.receive(0)]
+
+    assert window is not None
+    assert window.headers is not None
+    assert window.messages["fault"].to_pylist() == [None, None]
+    assert [one.get("kafka.key") for one in window.headers] == [None, "ff"]
+
+
 def windows(most: int, window: int) -> tuple[list[Any], Library]:
     """Receive all messages, and return what the windows hold."""
     receiver = KafkaReceiver(parse_address(f"kafka://h/t?window={window}"))
@@ -85,7 +112,7 @@ def expected(offset: int) -> dict[str, Any]:
     headers |= {"JMSTimestamp": str(1_700_000_000_000 + offset)} if offset % 2 else {}
     headers |= {"kafka.key": "\\xff"} if offset % 5 == 1 else {}
     headers |= {"a": str(offset)} if offset % 3 == 0 else {}
-    fault = "a header of the message is not UTF-8" if offset % 5 == 1 else None
+    fault = BAD_KEY if offset % 5 == 1 else None
     fault = "the message has no value (a tombstone)" if offset % 7 == 3 else fault
     body = b"" if offset % 7 == 3 else b"body %d" % offset
     return {"headers": headers, "body": body, "fault": fault}

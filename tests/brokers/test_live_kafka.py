@@ -142,6 +142,21 @@ def test_a_topic_that_changes_while_it_is_followed_ends_the_run(
     assert re.search("the topic was deleted|Unknown topic", place.log.read_text())
 
 
+@pytest.mark.parametrize("policy", ["compact", "compact,delete"])
+def test_a_compacted_topic_is_refused_unless_its_address_allows_it(
+    kafka: Kafka, place: LivePlace, policy: str
+) -> None:
+    name = f"compacted-{policy.replace(',', '-')}"
+    kafka.create(name, settings={"cleanup.policy": policy})
+
+    place.run("--from", kafka.address(name), code=1)
+    place.run("--from", kafka.address(name, "?compacted=allow"))
+
+    log = place.log.read_text()
+    assert f"the topic is compacted (cleanup.policy={policy})" in log
+    assert "add compacted=allow to the address" in log
+
+
 def test_a_topic_with_several_partitions_needs_one_named(kafka: Kafka, place: LivePlace) -> None:
     kafka.create("several", 2)
     kafka.send("several", [row(1, "W"), None])

@@ -74,12 +74,13 @@ class AddressOption(NamedTuple):
     """An option of a broker address (docs/live.md): the protocols that support it, and its smallest value.
 
     ``lowest`` is None if the value is not a number. ``directions`` states whether the option
-    applies to receiving, to sending or to both.
+    applies to receiving, to sending or to both. ``choices`` are the allowed values, or () for any.
     """
 
     families: tuple[ProtocolFamily, ...]
     lowest: int | None = None
     directions: tuple[Direction, ...] = tuple(Direction)
+    choices: tuple[str, ...] = ()
 
 
 _ALL: Final = tuple(ProtocolFamily)
@@ -105,6 +106,8 @@ OPTIONS: Final[Mapping[str, AddressOption]] = MappingProxyType(
         "virtual-host": AddressOption(_JMS),
         "id-header": AddressOption((ProtocolFamily.STOMP,), None, _RECEIVED),
         "partition": AddressOption(_KAFKA, 0, _RECEIVED),
+        "compacted": AddressOption(_KAFKA, None, _RECEIVED, ("allow",)),
+        "message-key": AddressOption(_KAFKA, None, _RECEIVED, ("text", "hex")),
         "mechanism": AddressOption(_KAFKA),
         "create": AddressOption(_KAFKA, None, _SENT),
         "compression": AddressOption(_KAFKA, None, _SENT),
@@ -272,6 +275,9 @@ def _options(text: str, parts: SplitResult, direction: Direction) -> Mapping[str
             raise OptionError(
                 f"{_shown(text)}: {name} is {value!r}, not a number of {lowest} or more"
             )
+        choices = known[name].choices
+        if choices and value not in choices:
+            raise OptionError(f"{_shown(text)}: {name} is {value!r}, not {' or '.join(choices)}")
         options[name] = value
     return options
 

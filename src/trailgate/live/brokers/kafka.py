@@ -42,11 +42,18 @@ from trailgate.live.brokers.headers import (
     keep_last_headers,
     repeat_header,
 )
-from trailgate.live.brokers.kafka_topic import TopicWatch, several_partitions_error
+from trailgate.live.brokers.kafka_topic import (
+    TopicWatch,
+    check_compaction,
+    several_partitions_error,
+)
 from trailgate.live.brokers.receiver import WINDOW, MessageWindow
 from trailgate.messages.message_batch import TOMBSTONE, HeaderColumns, HeaderPart
 
 KEY: Final = "kafka.key"
+BAD_KEY: Final = (
+    "the key of the message is not UTF-8 (message-key=hex in the address converts keys to text)"
+)
 OFFSET_WIDTH: Final = 20  # digits of an offset in an id, so that all ids have the same width
 FIRST_SECONDS: Final = 2.0  # timeout of one request for the topic, which is repeated
 ASK_SECONDS: Final = 5.0  # timeout of a request for offsets
@@ -59,6 +66,7 @@ LOGGED: Final = 2  # syslog's level "critical": other errors reach _note as well
 _NO_TLS: Final = re.compile(r"wrong version number|http request|record layer")
 _CLOSED_TLS: Final = re.compile(r"connecting to a PLAINTEXT broker listener|in state SSL_HANDSHAKE")
 _CLOSED: Final = "it closes the connection without an answer"
+NO_POLICY: Final = "messages that the broker removes by compaction will not be noticed"
 NO_TOPIC_ID: Final = "it will not be noticed if the topic is created again"
 _LOG: Final = logging.getLogger("trailgate.brokers")
 
@@ -77,14 +85,23 @@ class MessageFields(NamedTuple):
     headers: list[list[tuple[str, Any]] | None]
 
     @classmethod
-    def of(cls, messages: Sequence[Any]) -> MessageFields:
-        """Copy the fields of Kafka messages from the objects of confluent-kafka."""
+    def of(cls, messages: Sequence[Any], *, hex_keys: bool = False) -> MessageFields:
+        """Copy the fields of Kafka messages from the objects of confluent-kafka.
+
+        With ``hex_keys``, keys are converted to text in hex.
+        """
+        keys = [message.key() for message in messages]
+        if hex_keys:
+            keys = [
+                key if key is None else (key.encode() if isinstance(key, str) else key).hex()
+                for key in keys
+            ]
         times = chain.from_iterable([message.timestamp() for message in messages])
         return cls(
             np.array([message.offset() for message in messages], np.int64),
             np.fromiter(times, np.int64, 2 * len(messages)).reshape(-1, 2),
             pa.array([message.value() for message in messages], pa.binary()),
-            [message.key() for message in messages],
+            keys,
             [message.headers() for message in messages],
         )
 
@@ -122,9 +139,9 @@ def received_window(fields: MessageFields, place: Any, now: int) -> MessageWindo
     values, count = fields.values, len(fields.offsets)
     faults = pc.if_else(values.is_null(), pa.scalar(TOMBSTONE), pa.scalar(None, pa.string()))
     if not _is_text(fields):
-        # The mask of the messages with a header that is not UTF-8. A tombstone keeps its own fault.
-        wrong = np.isin(np.arange(count), _header_lines(fields)[1])
-        faults = pc.coalesce(faults, pc.if_else(pa.array(wrong), BAD_HEADER, None))
+        # A tombstone keeps its own fault.
+        wrong = _header_lines(fields)[1]
+        faults = pc.coalesce(faults, pa.array(map(wrong.get, range(count)), pa.string()))
     columns = {
         "received": pa.repeat(now, count),
         "body": pc.fill_null(values, b"") if values.null_count else values,
@@ -180,11 +197,11 @@ def _own_lines(fields: MessageFields, place: Any) -> list[HeaderLines]:
     ]
 
 
-def _header_lines(fields: MessageFields) -> tuple[HeaderLines, list[int]]:
+def _header_lines(fields: MessageFields) -> tuple[HeaderLines, dict[int, str]]:
     """Convert the keys and headers of Kafka messages to JMS headers. Null values are skipped.
 
-    Also returns the numbers of the messages with a value that is not UTF-8. Its wrong bytes are
-    stored as escapes.
+    Also returns the faults, by number, of the messages with a key or a header value that is not
+    UTF-8. Its wrong bytes are stored as escapes.
     """
     pairs = [
         (at, *pair)
@@ -194,13 +211,14 @@ def _header_lines(fields: MessageFields) -> tuple[HeaderLines, list[int]]:
         if pair[1] is not None
     ]
     numbers, names, raws = zip(*pairs, strict=True) if pairs else ((), (), ())
-    strings, wrong = [], []
-    for at, raw in zip(numbers, raws, strict=True):
+    strings: list[str] = []
+    wrong: dict[int, str] = {}
+    for at, name, raw in zip(numbers, names, raws, strict=True):
         try:
             strings.append(raw.decode() if isinstance(raw, bytes) else str(raw))
         except UnicodeDecodeError:
             strings.append(raw.decode("utf-8", "backslashreplace"))
-            wrong.append(at)
+            wrong.setdefault(at, BAD_KEY if name == KEY else BAD_HEADER)
     rows = np.array(numbers, np.int64)
     return HeaderLines(rows, pa.array(names, pa.string()), pa.array(strings, pa.string())), wrong
 
@@ -274,6 +292,7 @@ class KafkaReceiver:
         check_tls_files(address)
         self._address, self._where = address, Where(source=str(address))
         self._limit = address.number("window", WINDOW)
+        self._has_hex_keys = address.options.get("message-key") == "hex"
         self._kafka = import_kafka()
         self._consumer: Any = None
         self._place: Any = None
@@ -320,6 +339,9 @@ class KafkaReceiver:
         reason = self._topic.begin(ASK_SECONDS)
         if reason:
             _LOG.warning("%s: %s (%s)", NO_TOPIC_ID, reason, self._address)
+        reason = check_compaction(self._address, admin, ASK_SECONDS)
+        if reason:
+            _LOG.warning("%s: %s (%s)", NO_POLICY, reason, self._address)
 
     def known_end(self) -> int:
         """Return the end offset of the partition that the broker reported last (the offset after the last message)."""
@@ -390,7 +412,7 @@ class KafkaReceiver:
         messages = [message for message in fetched if message.error() is None]
         if len(messages) < len(fetched):
             self._check(fetched)
-        return len(fetched), MessageFields.of(messages)
+        return len(fetched), MessageFields.of(messages, hex_keys=self._has_hex_keys)
 
     def close(self) -> None:
         """Close the Kafka consumer."""

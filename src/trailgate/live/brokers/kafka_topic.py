@@ -1,8 +1,12 @@
-"""Notice a Kafka topic that is deleted, created again under its name, or given more partitions.
+"""Notice a Kafka topic that is deleted, created again under its name, or given more partitions, and one that is compacted.
 
 Offsets mean nothing in a topic that was created again: it has other messages at the offsets that
 were captured before. So a broker's id of the topic (Kafka 2.8 and later) is asked for when a
 receiver connects, and again every few seconds, without waiting for the answer.
+
+In a compacted topic Kafka removes messages between others, when it has a newer one of their key.
+Gaps of offsets do not show that, because transactions leave gaps too, so ``check_compaction`` asks
+for the topic's setting.
 """
 
 from __future__ import annotations
@@ -19,6 +23,33 @@ UNKNOWN: Final = 2  # how many times in a row a topic must be unknown to count a
 NO_ID: Final = "A" * 22  # the broker gives no ids: a number of 16 zero bytes in Base64
 ANEW: Final = "Its offsets begin again: receive it into a new trail"
 ONE_ORDER: Final = "Receive each into a trail of its own: ?partition=0"
+
+
+POLICY: Final = "cleanup.policy"
+ALL_MESSAGES: Final = "Set its cleanup.policy to delete, or, to capture only the messages that Kafka retains, add compacted=allow to the address"
+
+
+def check_compaction(address: BrokerAddress, admin: Any, seconds: float) -> str:
+    """Raise BrokerRefusedError if the Kafka topic of an address is compacted, unless the address allows it.
+
+    Waits up to ``seconds`` for the broker. Returns the reason if it does not state the setting,
+    else "".
+    """
+    from confluent_kafka import KafkaException  # noqa: PLC0415  an extra
+    from confluent_kafka.admin import ConfigResource  # noqa: PLC0415  an extra
+
+    if "compacted" in address.options:
+        return ""
+    topic = ConfigResource(ConfigResource.Type.TOPIC, address.destination)
+    try:
+        settings = admin.describe_configs([topic], request_timeout=seconds)[topic].result()
+    except KafkaException as error:
+        return str(error.args[0].str())
+    policy = settings[POLICY].value if POLICY in settings else ""
+    if "compact" in policy.split(","):
+        problem = f"the topic is compacted ({POLICY}={policy}): Kafka removes messages that were not captured yet"
+        raise BrokerRefusedError(problem, where=Where(source=str(address)), hint=ALL_MESSAGES)
+    return ""
 
 
 def several_partitions_error(address: BrokerAddress, count: int) -> BrokerRefusedError:
