@@ -17,8 +17,8 @@ EXTRAS := duckdb,spark,jre,delta,iceberg,postgresql,connect,kafka,s3,azure,gs,hd
 GROUPS := --group dev --group docs
 # What only tests on servers need; the library for AMQP is compiled where it is installed.
 SERVER_EXTRAS := amqp
-# These tests wait for servers more than they work, and two processes run all that need a broker.
-SERVER_WORKERS := 4
+# These tests wait for servers about as much as they work. With four processes, two cores are so busy that servers answer late.
+SERVER_WORKERS := 3
 # Others wait now and then, for Spark or a process: one more than there are cores keeps all of these busy.
 TEST_WORKERS = $$($(BIN)/python -c 'import os; print((os.cpu_count() or 1) + 1)')
 EXAMPLES := quarter

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from brokers.real_brokers import Process, answers, fetched, free_ports, run, two_at_a_time
+from brokers.real_brokers import Process, answers, fetched, free_ports, limited_brokers, run
 from brokers.stomp_sender import Sender
 
 COORDINATES: Final = "org.apache.activemq:apache-artemis:2.44.0:tar.gz:bin"
@@ -142,7 +142,7 @@ def _property(item: tuple[str, str]) -> Mapping[str, str]:
 def running(folder: Path, acceptors: Sequence[str] = ()) -> Iterator[Artemis]:
     """Yield a running broker."""
     home = fetched(COORDINATES)
-    with two_at_a_time():
+    with limited_brokers():
         broker = Artemis(home, folder, acceptors)
         try:
             yield broker

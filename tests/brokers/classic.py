@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from brokers.real_brokers import Process, answers, fetched, free_ports, run, two_at_a_time
+from brokers.real_brokers import Process, answers, fetched, free_ports, limited_brokers, run
 
 COORDINATES: Final = "org.apache.activemq:apache-activemq:5.18.3:tar.gz:bin"
 LOGIN: Final = ("admin", "secret word")
@@ -79,7 +79,7 @@ class Classic:
 def running(folder: Path) -> Iterator[Classic]:
     """Yield a running broker."""
     home = fetched(COORDINATES)
-    with two_at_a_time():
+    with limited_brokers():
         broker = Classic(home, folder)
         try:
             yield broker

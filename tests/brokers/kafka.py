@@ -10,7 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from brokers.real_brokers import Process, fetched_jars, free_ports, run, two_at_a_time
+from brokers.real_brokers import Process, fetched_jars, free_ports, limited_brokers, run
 from brokers.small_disk import LimitedFiles, MountedDisk
 
 COORDINATES: Final = (
@@ -183,7 +183,7 @@ def running(
 ) -> Iterator[Kafka]:
     """Yield a running broker."""
     jars = fetched_jars(*COORDINATES)
-    with two_at_a_time():
+    with limited_brokers():
         broker = Kafka(jars, folder, listeners, more, scram, disk)
         try:
             yield broker

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from brokers.real_brokers import Process, answers, fetched, free_ports, two_at_a_time
+from brokers.real_brokers import Process, answers, fetched, free_ports, limited_brokers
 
 COORDINATES: Final = "org.apache.qpid:apache-qpid-broker-j:9.2.1:tar.gz:bin"
 LOGIN: Final = ("admin", "secret word")
@@ -108,7 +108,7 @@ class Qpid:
 def running(folder: Path) -> Iterator[Qpid]:
     """Yield a running broker."""
     home = fetched(COORDINATES)
-    with two_at_a_time():
+    with limited_brokers():
         broker = Qpid(next(home.glob("*"), home) if not (home / "lib").exists() else home, folder)
         try:
             yield broker

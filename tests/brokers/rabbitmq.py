@@ -12,7 +12,7 @@ from typing import Final
 
 import pytest
 
-from brokers.real_brokers import Process, answers, free_ports, run, two_at_a_time
+from brokers.real_brokers import Process, answers, free_ports, limited_brokers, run
 
 SERVER: Final = Path(
     "/usr/lib/rabbitmq/bin/rabbitmq-server"
@@ -82,7 +82,7 @@ def running(folder: Path) -> Iterator[RabbitMQ]:
     """Yield a running broker; skips the test where none is installed."""
     if not SERVER.exists() or shutil.which("epmd") is None or not os.access(SERVER, os.X_OK):
         pytest.skip("no broker: rabbitmq-server is not installed")
-    with two_at_a_time():
+    with limited_brokers():
         broker = RabbitMQ(folder)
         try:
             yield broker

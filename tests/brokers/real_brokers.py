@@ -25,6 +25,7 @@ CACHE: Final = Path(os.environ.get("TRAILGATE_BROKERS", Path.home() / ".cache/tr
 START_SECONDS: Final = 180  # a busy machine reads a long queue
 FETCH_SECONDS: Final = 240
 STOP_SECONDS: Final = 60
+BROKERS: Final = 6  # that run at once: about 400 MB each
 # To compile well takes longer than to run for seconds, and to verify classes takes a tenth of a start.
 QUICK_JAVA: Final = (
     "-XX:TieredStopAtLevel=1 -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
@@ -272,11 +273,16 @@ class OneBroker:
 
 
 @contextmanager
-def two_at_a_time() -> Iterator[None]:
-    """Wait until at most one other broker runs on this machine."""
+def limited_brokers() -> Iterator[None]:
+    """Wait until fewer than ``BROKERS`` brokers run on this machine.
+
+    A broker runs until its process has run all tests, so a lower limit lets others wait for minutes.
+    """
     CACHE.mkdir(parents=True, exist_ok=True)
     with ExitStack() as opened:
-        locks = [opened.enter_context((CACHE / f".broker-{at}.lock").open("w")) for at in (1, 2)]
+        locks = [
+            opened.enter_context((CACHE / f".broker-{at}.lock").open("w")) for at in range(BROKERS)
+        ]
         while not any(map(_is_taken, locks)):
             time.sleep(0.1)
         yield

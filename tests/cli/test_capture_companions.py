@@ -132,6 +132,30 @@ def test_a_wrong_value_is_found_before_the_broker_is_reached(
     assert names(base) == before
 
 
+@pytest.mark.parametrize("more", [(), ("--dry-run",)])
+def test_a_missing_folder_of_a_target_is_found_before_files_are_read(
+    base: Path, capsys: pytest.CaptureFixture[str], more: tuple[str, ...]
+) -> None:
+    before = names(base)
+    given = ["--base", str(base), "--from", "messages", *GIVEN, "--apply", "duckdb:no/x.duckdb"]
+
+    assert run(["capture", *given, *more]) == 1
+    assert "the folder of the DuckDB file does not exist" in capsys.readouterr().err
+    assert names(base) == before
+
+
+def test_a_missing_folder_of_a_target_is_found_before_the_broker_is_reached(
+    base: Path, broker: StompBroker, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = names(base)
+    given = ["--base", str(base), "--from", broker.address, *GIVEN, "--apply", "duckdb:no/x.duckdb"]
+
+    assert run(["capture", *given]) == 1
+    assert "the folder of the DuckDB file does not exist" in capsys.readouterr().err
+    assert broker.connections == 0
+    assert names(base) == before
+
+
 def test_a_package_that_is_not_installed_is_named_before_files_are_read(
     base: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

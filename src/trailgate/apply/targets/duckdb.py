@@ -411,10 +411,15 @@ class DuckDBTarget:
 
 
 def check_place(path: str) -> None:
-    """Raise OptionError if DuckDB cannot write to a file, because it is in a store."""
+    """Raise OptionError if DuckDB cannot write to a file because it is in a store, and StorageError if its folder does not exist."""
     if "://" in path:
         hint = "Name a local file, or use delta:, which supports object stores"
         raise OptionError(f"duckdb: writes to local files, not to {path}", hint=hint)
+    if path and not Path(path).absolute().parent.is_dir():
+        problem = "the folder of the DuckDB file does not exist"
+        raise StorageError(
+            problem, where=Where(source=path), hint="Create it first, or correct the path"
+        )
 
 
 def open_tables(address: str, group: str) -> DuckDBTarget:
