@@ -109,8 +109,9 @@ def _parse(line: bytes, path: str, number: int) -> QuarantineLine:
         body, headers = parse_message_line(line)
     except DecodeError as error:
         raise error.with_place(source=path, line=number) from None
+    identity = _identity(json.loads(line))
     return QuarantineLine(
-        path=path, number=number, body=body, headers=headers, **_identity(json.loads(line))
+        path=path, number=number, body=body, headers=headers, fault=None, **identity
     )
 
 
