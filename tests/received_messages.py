@@ -49,8 +49,10 @@ class ListFeed:
         sizes: Sequence[int],
         headers: Sequence[Mapping[str, str]] | None = None,
         kept: int = 1 << 30,
+        first: int = 0,
     ) -> None:
         self._bodies, self._sizes, self._at, self._kept = bodies, [*sizes], 0, kept
+        self._first = first  # the offset of the first message
         self._headers = headers or [{}] * len(bodies)
         self.log: list[int] = []
 
@@ -75,7 +77,7 @@ class ListFeed:
         bodies, numbers = self._bodies[begin:end], np.arange(begin, end)
         faults = [None if body else "no body" for body in bodies]
         rows = received(bodies, headers=self._headers[begin:end], faults=faults)
-        messages, problems = batch_of_received(rows, (0, numbers * 1000), "list")
+        messages, problems = batch_of_received(rows, (0, self._first + numbers * 1000), "list")
         return FeedPart(messages, problems, numbers, end)
 
     def lag(self, number: int) -> int:

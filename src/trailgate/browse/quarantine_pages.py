@@ -17,8 +17,8 @@ from markupsafe import escape
 from trailgate.browse.index import TrailIndex
 from trailgate.browse.overview import manifest_of
 from trailgate.browse.pages import Query, link_to
-from trailgate.columnar.numbers_kernels import DIGITS
 from trailgate.errors import DecodeError, OptionError, TrailgateError, mask_logins
+from trailgate.model.positions import split_message_position
 from trailgate.storage.files.json_lines import parse_message_line
 from trailgate.storage.files.opened_file import OpenedFile
 from trailgate.storage.files.trail_files import TrailListing, list_trail
@@ -32,7 +32,6 @@ CHARACTERS: Final = 400_000  # characters of HTML of the messages on a page, abo
 LOOKED_AT: Final = 64 << 20  # the most bytes read of a quarantine
 CAPTURED: Final = 64 << 10  # the most bytes read of the list of captured files, from its end
 _QUOTED: Final = re.compile(r"(?:text|value) '(.*?)'")
-_POSITION: Final = re.compile(rf"[0-9]{{{2 * DIGITS}}}")
 _FIELD: Final = re.compile(r", field (\S+?)[,)]")
 
 
@@ -165,8 +164,8 @@ def _message(line: bytes) -> BadMessage:
         # A long message is shown around its fault.
         fault, after = fault[:AROUND], after[:AROUND]
         before = before[-AROUND:] if fault else before[:AROUND]
-    position = str(fields.get("position", ""))
-    place = f", byte {int(position[DIGITS:])}" if _POSITION.fullmatch(position) else ""
+    position = split_message_position(str(fields.get("position", "")))
+    place = "" if position is None else f", byte {position[1]}"
     return BadMessage(
         line="" if long else text,
         source=f"{fields.get('source', '')}{place}",

@@ -44,7 +44,7 @@ from trailgate.messages.raw_operations import RawOperations
 from trailgate.messages.records import BadMessagesError, MessageRecordGroup, MessageRecords
 from trailgate.messages.skipped import SkippedMessages
 from trailgate.model.changes import END, INSERT, MIDDLE, UPDATE, ChangeBlock, Image
-from trailgate.model.positions import format_positions
+from trailgate.model.positions import format_message_positions
 from trailgate.model.tables import Definitions, Table
 
 R = TypeVar("R", bound=MessageRecords)
@@ -252,7 +252,7 @@ class MessageParser:
         """Build a block of the metadata of all message records, before their tables and images are known."""
         options, records = self.options, sources.records
         messages, count = records.messages, len(kinds)
-        position = format_positions(
+        position = format_message_positions(
             records.of_messages(messages.files) + self.first_file,
             records.of_messages(messages.offsets) + records.offset,
         )

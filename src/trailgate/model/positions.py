@@ -3,6 +3,9 @@
 A position is 20 digits: 10 of the file number and 10 of the byte offset, so that text order is the
 order of the operations. The short form for people is file:offset: the position
 ``00000000020000000679`` is ``2:679``.
+
+A message can have a larger offset, in a topic of Kafka or in a file of more than 10 GB. Its position
+is longer: 10 digits, then all digits of the offset (``format_message_positions``).
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from trailgate.arrays import Longs
 from trailgate.columnar.numbers_kernels import DIGITS
@@ -20,6 +24,9 @@ from trailgate.model.kernels import write_positions
 
 # 0:679, the file and the offset
 _SHORT: Final = re.compile(r"([0-9]{1,10}):([0-9]{1,10})")
+# Ten digits of the file or partition, and at least ten of the offset, which is a 64-bit integer.
+_OF_MESSAGE: Final = re.compile(rf"[0-9]{{{2 * DIGITS},{DIGITS + 19}}}")
+_LARGEST: Final = 2**63 - 1
 
 
 def format_positions(numbers: Longs | int, offsets: Longs) -> pa.StringArray:
@@ -34,6 +41,19 @@ def format_positions(numbers: Longs | int, offsets: Longs) -> pa.StringArray:
         raise OptionError(f"a part of a position has 1 to {DIGITS} digits")
     ends = np.arange(0, (rows + 1) * width, width, dtype=np.int32)
     return pa.StringArray.from_buffers(rows, pa.py_buffer(ends), pa.py_buffer(strings))
+
+
+def format_message_positions(numbers: Longs, offsets: Longs) -> pa.StringArray:
+    """Format positions of messages. They are those of `format_positions`, but an offset may have more than 10 digits.
+
+    Raises OptionError for a number that is negative, and for a file number of more than 10 digits.
+    """
+    largest = 10**DIGITS - 1
+    if not (offsets > largest).any():
+        return format_positions(numbers, offsets)
+    files = format_positions(numbers, np.minimum(offsets, largest))  # checks both
+    texts = pc.utf8_lpad(pa.array(offsets).cast(pa.string()), DIGITS, "0")
+    return pc.binary_join_element_wise(pc.utf8_slice_codeunits(files, 0, DIGITS), texts, "")
 
 
 def parse_position(text: str) -> tuple[int, int]:
@@ -54,6 +74,13 @@ def parse_position(text: str) -> tuple[int, int]:
 def long_position(number: int, offset: int) -> str:
     """Format a trail position as 20 digits."""
     return f"{number:0{DIGITS}}{offset:0{DIGITS}}"
+
+
+def split_message_position(text: str) -> tuple[int, int] | None:
+    """Parse a position of a message to (file number, offset), or return None if it is not one."""
+    if not _OF_MESSAGE.fullmatch(text) or int(text[DIGITS:]) > _LARGEST:
+        return None
+    return int(text[:DIGITS]), int(text[DIGITS:])
 
 
 def short_position(text: str | None) -> str:

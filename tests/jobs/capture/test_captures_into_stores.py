@@ -103,6 +103,9 @@ def test_a_part_of_a_transaction_is_not_captured_from_the_quarantines(
         place.run("ot", None, half)
 
     assert place.run("ot", None, whole).operations == 3
+    copy = whole.rename(tmp_path / "copy.jsonl")
+    with pytest.raises(DecodeError, match=r"captured or quarantined again before.* line 1\)"):
+        place.run("ot", None, copy)
 
 
 def test_headers_name_the_file_and_its_home(place: StoredPlace) -> None:

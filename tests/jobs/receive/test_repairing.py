@@ -16,6 +16,7 @@ from failing_disk import FailingDisk, KilledError
 from jobs.receive.test_receive_laws import GO, bodies, live, names
 from received_messages import ListFeed
 from trailgate.errors import DecodeError, StorageError, TrailgateError
+from trailgate.jobs.capture.loading import load_capture
 from trailgate.live.jobs import repaired as repairing
 from trailgate.live.jobs.repaired import RepairSummary, capture_repaired
 from trailgate.model.changes import ChangeBatch
@@ -104,6 +105,39 @@ def test_some_may_be_repaired_first_and_the_others_later(place: Place) -> None:
     assert repair(place, alone).messages == 1
     assert repair(place, path).messages == 3
     assert [name for name, _ in names(place, "live")][-4:] == ["r2", "1", "r1", "2"]
+
+
+def test_messages_of_large_offsets_can_be_repaired(tmp_path: Path) -> None:
+    """Kafka's offsets may have more than ten digits, so that positions have more than twenty."""
+    place = Place(tmp_path, spanning=True)
+    with live(place, ListFeed(SENT, [2, 3, 1, 1], first=10**10)) as running:
+        list(running.run())
+    before, path = names(place, "live"), repaired(place, ALL)
+    first, second = repair(place, path), repair(place, path)
+
+    assert {len(line["position"]) for line in map(json.loads, path.read_text().splitlines())} == {
+        21
+    }
+    assert names(place, "live") == [*before, *ADDED]
+    assert (first.messages, second.skipped) == (4, 4)
+
+
+def test_the_order_of_the_feed_is_not_that_of_positions_as_text(tmp_path: Path) -> None:
+    place, path = Place(tmp_path, spanning=True), tmp_path / "p.properties"
+    path.write_text(path.read_text().replace(",ind", ",ind,seq").replace("*seqid", "seq"))
+    place.capture = load_capture(path)
+    good = "I,MY.ORDERS,2026-01-01,W,{},1,{}"
+    with live(place, ListFeed(["bad"] * 2 + [good.format("03", "c")], [], first=10**10 - 1000)) as (
+        running
+    ):
+        list(running.run())
+    fixed = repaired(place, {0: good.format("01", "a"), 1: good.format("02", "b")})
+    lines = fixed.read_text().splitlines(keepends=True)
+    assert [len(json.loads(line)["position"]) for line in lines] == [20, 21]
+    fixed.write_text("".join(reversed(lines)))
+    repair(place, fixed)
+
+    assert names(place, "live") == [("c", "W"), ("a", "W"), ("b", "W")]
 
 
 def halves(place: Place) -> list[str]:

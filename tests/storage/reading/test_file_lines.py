@@ -27,3 +27,16 @@ def test_lines_that_contain_some_bytes_have_their_numbers(
         found = list(read_file_lines(MessageFile(str(path), path.stat().st_size), having=having))
 
         assert found == [(at, line) for at, line in enumerate(lines, 1) if having in line]
+
+
+@pytest.mark.parametrize("chunk", [3, 8, 100])
+@pytest.mark.parametrize(("begin", "expected"), [(0, 1), (4, 2), (3, 2), (8, 3), (12, 5)])
+def test_lines_before_the_begin_of_a_file_are_counted_alone(
+    begin: int, expected: int, chunk: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(message_files, "CHUNK", chunk)
+    path = tmp_path / "lines"
+    path.write_bytes(b"one\ntwo\nsix\n")
+    numbers = [number for number, _ in read_file_lines(MessageFile(str(path), 12, begin=begin))]
+
+    assert numbers == [*range(expected, 4)]

@@ -43,7 +43,7 @@ from trailgate.messages.problems import MessageErrors
 from trailgate.messages.property_rows import SourceKind
 from trailgate.messages.records import messages_without_records
 from trailgate.model.changes import ABSENT, DELETE, INSERT, TRUNCATE, YEAR_1, YEAR_10000, Image
-from trailgate.model.positions import format_positions
+from trailgate.model.positions import format_message_positions
 from trailgate.model.tables import Column, Definitions, Table
 
 # The members with the commit time: in microseconds and in milliseconds.
@@ -145,7 +145,8 @@ class DebeziumRecords(JsonRecords):
         if not pc.any(alone, min_count=0).as_py():
             return ids
         batch = self.messages
-        own = format_positions(batch.files[self.message], batch.offsets[self.message] + self.offset)
+        offsets = batch.offsets[self.message] + self.offset
+        own = format_message_positions(batch.files[self.message], offsets)
         return pc.if_else(alone, own, ids)
 
     def missing_problem(self, name: str, what: str) -> tuple[str, str]:

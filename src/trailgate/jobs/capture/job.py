@@ -93,8 +93,9 @@ def plan_capture(
 
     Files that were captured into this trail before are skipped, unless `options.again` is set. If a
     run over the same input was interrupted, its start time is used again, so that the files get the
-    same bytes. Raises StorageError if the run may not write to the trail, and TransactionError if the
-    messages are repaired ones of its quarantine, and others of their transaction are missing.
+    same bytes. Raises StorageError if the run may not write to the trail. If messages are repaired
+    ones of its quarantine, raises DecodeError if one was captured before, and TransactionError if
+    others of their transaction are missing.
     """
     options = options or CaptureOptions()
     location = location_of(target) if isinstance(target, str | os.PathLike) else target
@@ -112,7 +113,7 @@ def plan_capture(
     capture = infer_capture_tables(capture, found, existing)
     definitions = capture.tables if existing is None else existing.merge(capture.tables)
     check_tables(definitions, options)
-    _check_repaired(capture, source, location, manifest)
+    repaired = _check_repaired(capture, source, location, manifest, again=options.again)
     # The time is not part of the fingerprint: the same input with the same options is the same run.
     asked = (replace(capture, now=0), source, prefix, options)
     fingerprint = hashlib.sha256(repr(asked).encode()).hexdigest()
@@ -152,20 +153,27 @@ def plan_capture(
         recognized=known,
         ids=ids,
         message_ids=message_ids,
+        repaired=repaired,
     )
 
 
 def _check_repaired(
-    capture: Capture, source: MessageFiles, location: TrailLocation, manifest: Manifest | None
-) -> None:
-    """Raise TransactionError if the messages repair only a part of a transaction in the trail's quarantine."""
-    if manifest is None or not manifest.quarantine or not capture.spans_messages:
-        return
-    from trailgate.jobs.capture.repaired_units import check_repaired_files  # noqa: PLC0415  only trails with a quarantine
+    capture: Capture,
+    source: MessageFiles,
+    location: TrailLocation,
+    manifest: Manifest | None,
+    *,
+    again: bool,
+) -> str:
+    """Check the messages that are repaired ones of the trail's quarantine, and return the digests to remember."""
+    if manifest is None or not manifest.quarantine:
+        return ""
+    from trailgate.jobs.capture.repaired_lines import TrailQuarantine, check_repaired_files  # noqa: PLC0415  only trails with a quarantine
 
+    files = tuple(MessageFile(*one) for one in location.quarantine_files(manifest))
+    quarantine = TrailQuarantine(files, manifest.repaired, again=again)
     state = capture.state_after(manifest.last_id or None)
-    quarantine = (MessageFile(*one) for one in location.quarantine_files(manifest))
-    check_repaired_files(capture, source.files, quarantine, state)
+    return check_repaired_files(capture, source.files, quarantine, state)
 
 
 def _id_rules(
@@ -252,6 +260,7 @@ def publish_capture(job: CaptureJob, reports: Sequence[RangeReport]) -> CaptureS
         job.capture.first_file + len(job.source.files),
         captured=format_captured_files(remembered),
         last_id=max((report.ids.highest for report in ordered if report.ids), default=""),
+        repaired=job.repaired,
     )
     files, quarantine = publish_staged(job.target, staged)
     return replace(summary, files=files, quarantine=quarantine)

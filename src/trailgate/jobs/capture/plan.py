@@ -66,7 +66,7 @@ class CaptureJob:
 
     If an interrupted run of the same input had already published, `done` is its summary and
     `ranges` is empty. `recognized` is the result of comparing the input with the files captured
-    before. `ids` is the rule for checking sequence ids, if the messages have them. `message_ids` is
+    before. `repaired` are the digests of the quarantined messages that the input repairs. `ids` is the rule for checking sequence ids, if the messages have them. `message_ids` is
     the rule for recognizing redelivered messages; such messages are read in one range.
     """
 
@@ -79,6 +79,7 @@ class CaptureJob:
     recognized: RecognizedFiles | None = None
     ids: SequenceIdRule | None = None
     message_ids: MessageIdRule | None = None
+    repaired: str = ""
 
     def anywhere(self) -> CaptureJob:
         """Return the capture job for workers on other machines.
@@ -92,4 +93,4 @@ class CaptureJob:
         if ids is not None:
             ids = replace(ids, prefix=absolute(ids.prefix))
         source = replace(self.source, files=files)
-        return replace(self, source=source, ids=ids, recognized=None)
+        return replace(self, source=source, ids=ids, recognized=None, repaired="")

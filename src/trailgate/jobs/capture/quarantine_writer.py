@@ -23,7 +23,7 @@ from trailgate.columnar.rows import distinct_numbers
 from trailgate.errors import StorageError, shown_source
 from trailgate.messages.message_batch import MessageBatch
 from trailgate.messages.problems import Problems
-from trailgate.model.positions import format_positions
+from trailgate.model.positions import format_message_positions
 from trailgate.storage.files.durable import convert_write_errors
 from trailgate.storage.files.quarantine import format_quarantine_lines
 from trailgate.storage.reading.message_files import MessageFiles, read_messages
@@ -99,7 +99,7 @@ class QuarantineWriter:
         known, which = distinct_numbers(positions.files)
         names = [shown_source(self._files.files[number].path) for number in known.tolist()]
         source = names[0] if len(names) == 1 else pa.array(names, pa.string()).take(pa.array(which))
-        places = format_positions(positions.files, positions.offsets)
+        places = format_message_positions(positions.files, positions.offsets)
         lines = format_quarantine_lines(bodies, headers, source, places, reasons)
         with convert_write_errors(self._path):
             if self._file is None:

@@ -149,9 +149,8 @@ def _distinct(passed: Iterable[QuarantineLine]) -> list[QuarantineLine]:
         if (first.body, first.headers) != (line.body, line.headers):
             problem = f"the message at position {line.position} is also in {shown_source(first.path)}, line {first.number}, with other contents"
             raise DecodeError(problem, where=line.where, hint="Keep only the line that is right")
-    # Positions are 20 digits, of the file's number and the offset, so their order as text is that
-    # of the feed.
-    return [lines[position] for position in sorted(lines)]
+    # The order of the feed. That of the texts is different if an offset has more than ten digits.
+    return sorted(lines.values(), key=lambda line: line.feed_position)
 
 
 def _digest(lines: Iterable[QuarantineLine]) -> str:

@@ -80,8 +80,10 @@ class QueryPosition:
 class Manifest:
     """The manifest of a trail: its published files in order, and the state for the next run.
 
-    - ``quarantine`` is the size of the quarantine file. ``last_run`` and ``summary`` describe the
-      last run.
+    - ``quarantine`` is the size of the quarantine file, and ``quarantine_end`` a digest of its last
+      bytes on a local disk (``digest_end``). ``last_run`` and ``summary`` describe the last run.
+    - ``repaired`` has 16 hexadecimal digits for each message of the quarantine whose repaired copy
+      was captured or quarantined again (``jobs/capture/repaired_lines.py``).
     - ``captured`` is the number of valid bytes in the list of captured files, and ``last_id`` the
       highest sequence id of messages.
     - ``sources`` counts the message files of all runs. The next run's files are numbered from
@@ -96,6 +98,8 @@ class Manifest:
 
     files: tuple[ManifestFile, ...] = ()
     quarantine: int = 0
+    quarantine_end: str = ""
+    repaired: str = ""
     last_run: str = ""
     summary: dict[str, Any] = field(default_factory=dict)
     sources: int = 0

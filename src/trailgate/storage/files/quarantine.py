@@ -9,11 +9,12 @@ place and the reason::
 from __future__ import annotations
 
 import base64
+import hashlib
 import os
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Final
 
 import numpy as np
 import pyarrow as pa
@@ -25,6 +26,10 @@ from trailgate.columnar.word_kernels import SPARE
 from trailgate.errors import StorageError, Where
 from trailgate.storage.files.durable import convert_write_errors
 from trailgate.storage.files.json_lines import body_member, encode_json, encode_json_line
+
+END_BYTES: Final = (
+    4096  # the most bytes at the end of the quarantine that the manifest has a digest of
+)
 
 
 def format_quarantine_line(
@@ -51,8 +56,8 @@ def format_quarantine_lines(
 ) -> pa.Buffer:
     """Format many messages as lines of a quarantine file, as `format_quarantine_line` does for one.
 
-    `source` is the source of each message, or one for all. `positions` have 20 digits: of the
-    file's number and the byte offset. `reasons` are the errors. Only headers, and bodies that are
+    `source` is the source of each message, or one for all. `positions` have ten digits of the
+    file's number, and at least ten of the byte offset. `reasons` are the errors. Only headers, and bodies that are
     not UTF-8, are formatted one by one.
     """
     texts, encoded = _body_texts(bodies)
@@ -138,13 +143,11 @@ def append_lines(path: Path, valid_bytes: int, parts: Iterable[BinaryIO]) -> int
     """Append staged lines after the first ``valid_bytes`` bytes of the quarantine file or a similar one.
 
     Returns the new size. Bytes after ``valid_bytes`` were left by an interrupted run, and are
-    overwritten. Raises StorageError if the file is shorter. The list of captured files is extended
-    in the same way.
+    overwritten. Raises StorageError if the file is shorter or was edited (``check_kept_lines``).
+    The list of captured files is extended in the same way.
     """
+    check_kept_lines(path, valid_bytes)
     with convert_write_errors(path), path.open("r+b" if path.exists() else "w+b") as file:
-        if file.seek(0, os.SEEK_END) < valid_bytes:
-            problem = f"the file is shorter than the {valid_bytes} bytes that the manifest states"
-            raise StorageError(problem, where=Where(source=str(path)), hint="Restore the file")
         file.truncate(valid_bytes)
         file.seek(valid_bytes)
         for part in parts:
@@ -153,3 +156,47 @@ def append_lines(path: Path, valid_bytes: int, parts: Iterable[BinaryIO]) -> int
         file.flush()
         os.fsync(file.fileno())
         return file.tell()
+
+
+def check_kept_lines(path: Path, valid_bytes: int, end: str = "") -> None:
+    """Raise StorageError if lines cannot be appended after the first ``valid_bytes`` bytes of a file.
+
+    A longer file is not an error if an interrupted run has left the other bytes. If somebody edited
+    the file and made it longer, the valid bytes no longer end with a newline, or not with the bytes
+    that have the digest ``end`` (``digest_end``; "" if it is not known).
+    """
+    if not valid_bytes:
+        return
+    with convert_write_errors(path):
+        size = path.stat().st_size if path.exists() else 0
+        kept = _read_end(path, valid_bytes) if size > valid_bytes else b"\n"
+    if size < valid_bytes:
+        problem = f"the file is shorter than the {valid_bytes} bytes that the manifest states"
+    elif not kept.endswith(b"\n") or (size > valid_bytes and end and not _ends_as(kept, end)):
+        problem = f"the file was edited: it is longer than the {valid_bytes} bytes that the manifest states, and these do not end as they were written"
+    else:
+        return
+    raise StorageError(problem, where=Where(source=str(path)), hint="Restore the file")
+
+
+def digest_end(path: Path) -> str:
+    """Return the number of bytes at a file's end, at most ``END_BYTES``, and their digest, such as ``4096:<hex>``."""
+    with convert_write_errors(path):
+        return _describe_end(_read_end(path, path.stat().st_size))
+
+
+def _read_end(path: Path, end: int) -> bytes:
+    """Read at most ``END_BYTES`` bytes before an offset of a file."""
+    with path.open("rb") as file:
+        file.seek(max(0, end - END_BYTES))
+        return file.read(min(end, END_BYTES))
+
+
+def _describe_end(data: bytes) -> str:
+    return f"{len(data)}:{hashlib.sha256(data).hexdigest()}"
+
+
+def _ends_as(data: bytes, end: str) -> bool:
+    """Return whether bytes end with those that a digest of ``digest_end`` describes."""
+    length = end.partition(":")[0]
+    return length.isdecimal() and _describe_end(data[-int(length) :]) == end

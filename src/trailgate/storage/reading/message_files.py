@@ -335,20 +335,21 @@ def read_file_lines(
 ) -> Iterator[tuple[int, bytes]]:
     """Yield the lines of a message file that contain ``having``, without their newlines and with their numbers from 1.
 
-    Raises DecodeError if a line is longer than ``longest`` bytes.
+    Lines before the byte ``file.begin`` are skipped, but counted. Raises DecodeError if a line is longer than ``longest`` bytes.
     """
     number = 0
     with _open(file) as reader:
-        for _, data in _read_lines(reader, 0, CHUNK, longest):
-            lines = bytes(data)
+        for base, data in _read_lines(reader, 0, CHUNK, longest):
+            begin, lines = base, bytes(data)
             # Searching a whole chunk at once is much faster than dividing it into lines.
             if having not in lines:
                 number += lines.count(b"\n")
                 continue
             for line in lines.removesuffix(b"\n").split(b"\n"):
                 number += 1
-                if having in line:
+                if begin >= file.begin and having in line:
                     yield number, line
+                begin += len(line) + 1
 
 
 def _open(file: MessageFile) -> Reader:

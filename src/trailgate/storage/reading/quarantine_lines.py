@@ -6,23 +6,23 @@ message. Both stay as they are when the message is repaired, and identify it.
 
 from __future__ import annotations
 
+import hashlib
 import json
-import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 
 from trailgate.errors import DecodeError, StorageError, Where
 from trailgate.messages.message_batch import RECEIVED, MessageBatch, batch_of_received
+from trailgate.model.positions import split_message_position
 from trailgate.storage.files.json_lines import parse_message_line
 from trailgate.storage.reading.message_files import MessageFile, read_file_lines
 
-DIGITS: Final = 10  # the digits of each half of a position
-_POSITION: Final = re.compile(rf"[0-9]{{{2 * DIGITS}}}")
+DIGEST: Final = 16  # hexadecimal digits
 _MEMBER: Final = b'"position"'
 _RESTORE: Final = "Restore the file as the capture has written it, and repair a copy of it"
 
@@ -31,7 +31,8 @@ _RESTORE: Final = "Restore the file as the capture has written it, and repair a 
 class QuarantineLine:
     """A line of a quarantine or of a repaired copy: the file, the line's number, and its message.
 
-    ``source``, ``position`` and ``reason`` are empty if the line does not have them.
+    ``source``, ``position`` and ``reason`` are empty if the line does not have them. If the message
+    cannot be read, ``fault`` is the error.
     """
 
     path: str
@@ -41,6 +42,23 @@ class QuarantineLine:
     reason: str
     body: bytes
     headers: Mapping[str, str]
+    fault: DecodeError | None = None
+
+    @property
+    def digest(self) -> str:
+        """What identifies the quarantined message, in 16 hexadecimal digits; "" if the line lacks a part of it.
+
+        A file can be replaced by another of its name, so its source and position are not enough.
+        """
+        if not (self.source and self.position and self.reason):
+            return ""
+        identity = json.dumps([self.source, self.position, self.reason])
+        return hashlib.sha256(identity.encode()).hexdigest()[:DIGEST]
+
+    @property
+    def feed_position(self) -> tuple[int, int]:
+        """The number of the message's file or partition, and its offset; (-1, -1) if the line has no position."""
+        return split_message_position(self.position) or (-1, -1)
 
     @property
     def where(self) -> Where:
@@ -73,16 +91,16 @@ def read_quarantine(path: str, size: int) -> Iterator[QuarantineLine]:
 
 
 def find_quarantine_lines(file: MessageFile) -> Iterator[QuarantineLine]:
-    """Yield those lines of a message file that have a source, a position and a reason.
+    """Yield those lines of a message file that have a source, a position and a reason, or a ``fault``.
 
-    All others, also invalid ones, are ignored.
+    All others are ignored.
     """
     for number, line in read_file_lines(file, having=_MEMBER):
         try:
             parsed = _parse(line, file.path, number)
-        except DecodeError:
-            continue
-        if parsed.source and parsed.position and parsed.reason:
+        except DecodeError as error:
+            parsed = _faulty(line, file.path, number, error)
+        if parsed.fault is not None or parsed.digest:
             yield parsed
 
 
@@ -91,20 +109,31 @@ def _parse(line: bytes, path: str, number: int) -> QuarantineLine:
         body, headers = parse_message_line(line)
     except DecodeError as error:
         raise error.with_place(source=path, line=number) from None
-    fields = json.loads(line)
-    source, position, reason = (
-        value if isinstance(value := fields.get(name), str) else ""
-        for name in ("source", "position", "reason")
-    )
+    identity = _identity(json.loads(line))
     return QuarantineLine(
-        path=path,
-        number=number,
-        source=source,
-        position=position if _POSITION.fullmatch(position) else "",
-        reason=reason,
-        body=body,
-        headers=headers,
+        path=path, number=number, body=body, headers=headers, fault=None, **identity
     )
+
+
+def _faulty(line: bytes, path: str, number: int, fault: DecodeError) -> QuarantineLine:
+    """Return a line whose message cannot be read, as far as it is JSON."""
+    try:
+        fields = json.loads(line.decode("utf-8", "replace"))
+    except (ValueError, RecursionError):
+        fields = None
+    identity = _identity(fields if isinstance(fields, dict) else {})
+    return QuarantineLine(path=path, number=number, body=b"", headers={}, fault=fault, **identity)
+
+
+def _identity(fields: Mapping[str, Any]) -> dict[str, str]:
+    """Return the source, the position and the reason of a line, "" for those that it lacks."""
+    members = {
+        name: value if isinstance(value := fields.get(name), str) else ""
+        for name in ("source", "position", "reason")
+    }
+    if split_message_position(members["position"]) is None:
+        members["position"] = ""
+    return members
 
 
 def messages_of_lines(lines: Sequence[QuarantineLine]) -> MessageBatch:
@@ -120,8 +149,6 @@ def messages_of_lines(lines: Sequence[QuarantineLine]) -> MessageBatch:
         ],
         RECEIVED,
     )
-    # A position consists of the file's number and the offset, of ten digits each.
-    halves = [(line.position[:DIGITS], line.position[DIGITS:]) for line in lines]
-    files, offsets = np.array(halves, np.int64).reshape(-1, 2).T
+    files, offsets = np.array([line.feed_position for line in lines], np.int64).T.copy()
     messages, _ = batch_of_received(rows, (files, offsets), lines[0].path)
     return messages

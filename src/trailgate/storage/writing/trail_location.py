@@ -30,6 +30,7 @@ from trailgate.storage.files.manifest import (
     parse_captured_files,
     parse_manifest,
 )
+from trailgate.storage.files.quarantine import check_kept_lines, digest_end
 from trailgate.storage.files.trail_files import COPY_AGAIN, TrailFile
 from trailgate.storage.files.trail_names import format_file_number, number_digits
 from trailgate.storage.publish.local_disk import LocalBackend
@@ -187,6 +188,14 @@ class TrailLocation:
         """
         own = "" if self.backend.appends else f".{self.backend.generation + 2:06}"
         return f"{self.prefix}.quarantine{own}.jsonl"
+
+    def check_quarantine(self, manifest: Manifest) -> None:
+        """Raise StorageError if the quarantine file became shorter, or was edited and became longer.
+
+        The trail is on a local disk. In an object store each publication has its own file.
+        """
+        path = Path(f"{self.prefix}.quarantine.jsonl")
+        check_kept_lines(path, manifest.quarantine, manifest.quarantine_end)
 
     def quarantine_files(self, manifest: Manifest) -> tuple[tuple[str, int], ...]:
         """Return the address and the size of each quarantine file of the trail, in the order of the runs.
@@ -378,7 +387,8 @@ def _number_of(
 class StagedRun:
     """The files that a run has staged: trail files and quarantine files, in order.
 
-    ``summary`` is the run's summary, for the manifest. ``sources`` counts message files, including
+    ``summary`` is the run's summary, for the manifest. ``repaired`` are the digests of the quarantined
+    messages that the run repairs. ``sources`` counts message files, including
     the files of earlier runs. ``captured`` are the lines that this run adds to the list of captured
     files, and ``last_id`` is its highest sequence id.
     """
@@ -389,6 +399,7 @@ class StagedRun:
     sources: int = 0
     captured: bytes = b""
     last_id: str = ""
+    repaired: str = ""
 
 
 def publish(target: TrailTarget, staged: StagedRun) -> tuple[tuple[str, ...], str | None]:
@@ -396,7 +407,7 @@ def publish(target: TrailTarget, staged: StagedRun) -> tuple[tuple[str, ...], st
 
     Returns the names of the new trail files, and the name of the quarantine file if messages were
     added to it, else None. Raises StorageError if the trail ends inside a transaction of a
-    streaming query, and OvertakenError if another run has published first.
+    streaming query or if the quarantine file was edited, and OvertakenError if another run has published first.
     """
     location = target.location
     before = location.manifest() or Manifest()
@@ -404,6 +415,14 @@ def publish(target: TrailTarget, staged: StagedRun) -> tuple[tuple[str, ...], st
         problem = f"the trail ends inside the transaction {before.unfinished['transaction']} of a streaming query"
         hint = "Let the query complete it first, or write a different trail"
         raise StorageError(problem, where=Where(source=target.prefix), hint=hint)
+    end = before.quarantine_end
+    if staged.quarantine and location.backend.appends:
+        try:
+            location.check_quarantine(before)
+        except StorageError:
+            target.discard()
+            raise
+        end = digest_end(target.staging / staged.quarantine[-1])
     placed, published = number_files(target, staged.segments, before)
     names = tuple(file.name for file in published)
     quarantine = location.quarantine_name() if staged.quarantine else None
@@ -411,6 +430,8 @@ def publish(target: TrailTarget, staged: StagedRun) -> tuple[tuple[str, ...], st
         files=(*before.files, *published),
         quarantine=before.quarantine
         + location.backend.staged_bytes(target.staging, staged.quarantine),
+        quarantine_end=end,
+        repaired=before.repaired + staged.repaired,
         last_run=target.run,
         summary={**staged.summary, "files": names, "quarantine": quarantine},
         sources=max(before.sources, staged.sources),
