@@ -68,7 +68,7 @@ def _structs(column: pa.StructArray) -> list[Any]:
 
 
 def _lists(column: pa.ListArray) -> list[Any]:
-    # ``flatten`` leaves out the items of null lists, so a null list takes no items below.
+    # ``flatten`` omits the items of null lists, so a null list takes no items below.
     items = iter(_values(column.flatten()))
     sizes = pc.list_value_length(column).to_pylist()
     valid = column.is_valid().to_pylist()
