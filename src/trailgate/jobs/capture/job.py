@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, fields, replace
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 from trailgate.capture.capture import Capture
 from trailgate.errors import (
@@ -83,6 +83,15 @@ NAMED: Final = 3  # reasons listed in an error message
 Progress = Callable[[int, int], None]
 
 
+class _BegunRun(NamedTuple):
+    """A run that was begun: its staging folder, its start time in microseconds, its id, and its result if it has published already."""
+
+    staging: Path
+    now: int
+    run: str = ""
+    done: CaptureSummary | None = None
+
+
 def plan_capture(
     capture: Capture,
     path: Addresses,
@@ -117,28 +126,21 @@ def plan_capture(
     # The time is not part of the fingerprint: the same input with the same options is the same run.
     asked = (replace(capture, now=0), source, prefix, options)
     fingerprint = hashlib.sha256(repr(asked).encode()).hexdigest()
-    # A dry run has no run id and starts at the current time. Otherwise begin_run returns the start
-    # time of an interrupted run with the same fingerprint, so that its files get the same bytes.
-    now, run, done, staging = time.time_ns() // 1000, "", None, location.backend.staging("staging")
-    if not options.dry_run:
-        staging, now = location.backend.begin_run(fingerprint, now)
-        run = f"{fingerprint}-{now}"
-        location.begin_manifest()
-        # The interrupted run had already published: only its staging folder is left to remove.
-        if manifest is not None and manifest.last_run == run:
-            done = CaptureSummary.of(manifest.summary)
+    begun = _begin_run(location, manifest, fingerprint, dry_run=options.dry_run)
     process = capture.rules.environment.group
-    header = build_file_header(prefix, options.seq_digits, now, process)
+    header = build_file_header(prefix, options.seq_digits, begun.now, process)
     ids, message_ids = _id_rules(capture, source, location, manifest, options)
-    capture = replace(capture, now=now, first_file=0 if manifest is None else manifest.sources)
+    capture = replace(
+        capture, now=begun.now, first_file=0 if manifest is None else manifest.sources
+    )
     # Ids of messages and transactions known by id depend on everything before, so such input is one
     # range.
     apart = not capture.options.by_id and message_ids is None
-    ranges = () if done else plan_ranges(source, options.split_bytes, independent=apart)
+    ranges = () if begun.done else plan_ranges(source, options.split_bytes, independent=apart)
     staged = TrailTarget(
         location=location,
-        staging=staging,
-        run=run,
+        staging=begun.staging,
+        run=begun.run,
         header=header,
         definitions=definitions,
         options=options,
@@ -149,12 +151,33 @@ def plan_capture(
         target=staged,
         options=options,
         ranges=ranges,
-        done=done,
+        done=begun.done,
         recognized=known,
         ids=ids,
         message_ids=message_ids,
         repaired=repaired,
     )
+
+
+def _begin_run(
+    location: TrailLocation, manifest: Manifest | None, fingerprint: str, *, dry_run: bool
+) -> _BegunRun:
+    """Begin a capture whose input and options have a fingerprint, or continue the interrupted one with the same fingerprint.
+
+    That one's start time is used again, so that its files get the same bytes. A dry run has no id,
+    and starts now.
+    """
+    now = time.time_ns() // 1000
+    if dry_run:
+        return _BegunRun(location.backend.staging("staging"), now)
+    staging, now = location.backend.begin_run(fingerprint, now)
+    run = f"{fingerprint}-{now}"
+    location.begin_manifest()
+    done = None
+    # The interrupted run had already published: only its staging folder is left to remove.
+    if manifest is not None and manifest.last_run == run:
+        done = CaptureSummary.of(manifest.summary)
+    return _BegunRun(staging, now, run, done)
 
 
 def _check_repaired(
