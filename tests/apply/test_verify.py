@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import duckdb
 import pyarrow as pa
@@ -18,13 +18,14 @@ from laws import chance
 from oracles.apply_naive import Operation
 from trailgate import (
     ApplyError,
+    DecodeError,
     OptionError,
     StorageError,
     apply_repaired,
     apply_trail,
     verify_tables,
 )
-from trailgate.apply.jobs.options import OnCollision, OnError
+from trailgate.apply.jobs.options import ApplyKeywords, OnCollision, OnError
 from trailgate.apply.targets.target import group_positions
 from trailgate.cli.main import run
 
@@ -436,3 +437,68 @@ def test_columns_of_types_that_no_trail_has_are_not_compared(
 
     report = verify_tables(tmp_path / "ot", to, on_collision=how)
     assert (report.is_equal, report.tables["hr.t"].equal) == (True, 5)
+
+
+GROWING: Final = [Operation("I", 1, 1, FULL, 1), Operation("U", 9, 9, {"a": 1}, 2)]
+GROWN: Final = [Operation("U", 9, 9, {"a": 2}, 3), Operation("U", 77, 77, {"a": 3}, 4)]
+
+
+@pytest.mark.parametrize("ended", [True, False], ids=["with", "without"])
+@pytest.mark.parametrize("name", ["delta", "duckdb"])
+def test_lines_that_were_applied_are_skipped_and_compared_when_the_file_has_grown(
+    name: str, ended: bool, tmp_path: Path
+) -> None:
+    """An editor may have left no newline at the end of the applied file."""
+    (address, rows), prefix = TARGETS[name], tmp_path / "ot"
+    to, file = address.format(tmp_path), tmp_path / "d.jsonl"
+    given: ApplyKeywords = {"discards": str(file), "on_collision": "insert-missing"}
+    write_log(prefix, GROWING)
+    apply_trail(prefix, to, on_error="discard", discards=str(file))
+    if not ended:
+        file.write_bytes(file.read_bytes().rstrip())
+    again: dict[str, Any] = {"force": True, "on_collision": "insert-missing"}
+    assert apply_repaired(prefix, to, file, **again).notices == ()
+    write_log(prefix, GROWN)
+    apply_trail(prefix, to, on_error="discard", discards=str(file))
+
+    def values() -> dict[int, int]:
+        return {key: row["a"] for key, row in rows(tmp_path).items()}
+
+    found = verify_tables(prefix, to, **given)
+    assert found.is_equal
+    assert found.notices[-1].endswith("d.jsonl were skipped: 1")
+    assert values() == {1: FULL["a"], 9: 2}
+
+    report = apply_repaired(prefix, to, file, **again)
+    assert report.operations == 1
+    assert report.notices == (f"lines of {file} that were applied before were skipped: 1",)
+    assert values() == {1: FULL["a"], 9: 2, 77: 3}
+    assert verify_tables(prefix, to, **given).is_equal
+    with file.open("a") as opened:
+        opened.write("\n")
+    with pytest.raises(OptionError, match="this file was already applied"):
+        apply_repaired(prefix, to, file, **again)
+    # A damaged line is named by its number in the complete file.
+    with file.open("a") as opened:
+        opened.write("[1]\n")
+    with pytest.raises(DecodeError, match="line 4"):
+        apply_repaired(prefix, to, file, **again)
+
+
+@pytest.mark.parametrize("on_collision", ["stop", "overlay"])
+def test_a_notice_states_that_the_discard_file_was_applied(
+    on_collision: OnCollision, tmp_path: Path
+) -> None:
+    to, prefix = TARGETS["duckdb"][0].format(tmp_path), tmp_path / "ot"
+    file = tmp_path / "d.jsonl"
+    write_log(prefix, GROWING)
+    apply_trail(prefix, to, on_error="discard", discards=str(file))
+    apply_repaired(prefix, to, file, force=True, on_collision="insert-missing")
+    if on_collision != "stop":
+        changed(tmp_path, "DELETE FROM hr.hr.t WHERE id = 1")
+
+    found = verify_tables(prefix, to, discards=str(file), on_collision=on_collision)
+    assert not found.is_equal
+    (notice,) = (one for one in found.notices if "discard file" in one)
+    assert "that were applied with --from are compared: 1" in notice
+    assert ("unless it is stated here too" in notice) == (on_collision == "stop")

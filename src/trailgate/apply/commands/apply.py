@@ -254,7 +254,7 @@ def _exit(report: ApplyReport, *, lacks_operations: bool) -> None:
 
 def _repair(arguments: ApplyArguments, trail: str, file: str) -> None:
     """Run ``trailgate apply --from``: apply repaired operations, and print the result. Raises Exit if some could not be applied."""
-    from trailgate.apply.commands.output import print_tables
+    from trailgate.apply.commands.output import print_notices, print_tables
     from trailgate.apply.jobs.repaired import apply_repaired
     from trailgate.apply.jobs.reports import report_to_json
 
@@ -272,6 +272,7 @@ def _repair(arguments: ApplyArguments, trail: str, file: str) -> None:
             print(json.dumps(report_to_json(done, {}), ensure_ascii=False))
         else:
             print_tables(done)
+            print_notices(done.notices)
             target = mask_logins(arguments.target)
             say(f"{count_noun(done.operations, 'operation')} of {file} applied: {target}")
     _exit(done, lacks_operations=False)

@@ -13,9 +13,10 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
 
-from trailgate.errors import TrailgateError
+from trailgate.errors import ApplyError, TrailgateError
 
 STOP: Final = "stop"
+DISCARD: Final = "discard"
 DISCARD_TRANSACTION: Final = "discard-transaction"
 IGNORE: Final = "ignore"
 
@@ -32,6 +33,16 @@ NUMBERS: Final = (DUPLICATE, MISSING, NULL, TOO_LARGE, CHECK, FOREIGN_KEY, TOO_L
 OF_ROW: Final = re.compile(r"(?:insert|update|key update|delete) of .*: ")
 
 
+class DiscardedBeforeError(ApplyError):
+    """The error of an operation that an earlier run has written to the discard file.
+
+    Such an operation is discarded, whatever the responses to errors are; with
+    ``excludes_transaction`` its complete transaction is.
+    """
+
+    excludes_transaction = False
+
+
 @dataclass(frozen=True, slots=True)
 class ErrorResponses:
     """What to do with an operation that has an error: "stop", "discard" and so on (``--on-error``, REPERROR).
@@ -44,6 +55,8 @@ class ErrorResponses:
 
     def response_to(self, error: TrailgateError) -> str:
         """Return the response to the error of an operation, for example to discard the operation."""
+        if isinstance(error, DiscardedBeforeError):
+            return DISCARD_TRANSACTION if error.excludes_transaction else DISCARD
         number = next(iter(error.numbers), None)
         return self.default if number is None else self.by_number.get(number, self.default)
 
@@ -59,6 +72,12 @@ class ErrorResponses:
     def may_exclude_transactions(self) -> bool:
         """Whether the errors of some operations exclude complete transactions."""
         return DISCARD_TRANSACTION in {self.default, *self.by_number.values()}
+
+    @property
+    def always_exclude_transactions(self) -> bool:
+        """Whether operations are discarded only together with their complete transactions."""
+        answers = {self.default, *self.by_number.values()}
+        return DISCARD_TRANSACTION in answers and DISCARD not in answers
 
     @property
     def always_stop(self) -> bool:

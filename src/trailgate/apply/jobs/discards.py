@@ -12,7 +12,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -30,6 +31,8 @@ from trailgate.storage.files.durable import convert_write_errors
 REASON: Final = "reason"
 BEGIN: Final = b'{"reason": '  # the beginning of each line
 IMAGES: Final = ("before", "after", "tokens")
+POSITION: Final = re.compile(rb'"position"\s*:\s*"(\d{20})"')
+OBJECT: Final = re.compile(rb"\s*\{.*\}\s*", re.DOTALL)
 
 
 def get_discard_path(options: ApplyOptions) -> str:
@@ -40,10 +43,28 @@ def get_discard_path(options: ApplyOptions) -> str:
 def hash_discard_file(content: bytes) -> str:
     """Hash the content of a discard file.
 
-    The target stores the hash in place of a CSN, to detect that a repaired file was already
-    applied.
+    The target stores the hash in place of a CSN, to detect which lines were already applied.
     """
     return hashlib.sha256(content).hexdigest()
+
+
+def find_applied(content: bytes, digest: str | None) -> int:
+    """Return the length of the part of a discard file that was already applied: its beginning, which had the hash ``digest``.
+
+    Lines may have been added to the file since. Returns 0 if it does not begin with the applied
+    file.
+    """
+    # Hash the file line by line, and compare both before and after the end of each line: the
+    # applied file may have had no newline at its end.
+    hashed, end = hashlib.sha256(), 0
+    for line in content.splitlines(keepends=True) if digest else ():
+        bare = line.rstrip(b"\r\n")
+        for part in (bare, line[len(bare) :]):
+            hashed.update(part)
+            end += len(part)
+            if hashed.hexdigest() == digest:
+                return end
+    return 0
 
 
 class DiscardFile:
@@ -52,37 +73,53 @@ class DiscardFile:
     An operation that is already in the file is not added again.
 
     Lines are written and synced before the tables or the batch are committed, so no discarded
-    operation is ever lost. If a killed run's batch is applied again, its lines are recognized.
-    Blank lines and a missing newline at the end are accepted, because people edit these files.
-    Raises OptionError if a line is not a JSON object; nothing is then appended.
+    operation is ever lost. If a killed run's batch is applied again, its lines are recognized
+    (decision 0173). Blank lines and a missing newline at the end are accepted, because people edit
+    these files. Raises OptionError if a line is not a JSON object; nothing is then appended.
     """
 
-    def __init__(self, path: str, *, read_only: bool = False) -> None:
-        """Read the file, if it exists. Unless ``read_only``, remove an incomplete last line, which a killed run leaves."""
-        self._path, self._read_only = Path(path), read_only
+    def __init__(
+        self, path: str, *, after: str = "", start: int = 0, read_only: bool = False
+    ) -> None:
+        """Read the lines of the file that begin at the byte ``start``, if the file exists.
+
+        Only lines with positions later than ``after`` (20 digits) are parsed and kept in memory. No
+        earlier operation is sought or added. Unless ``read_only``, an incomplete last line, which a
+        killed run leaves, is removed before other lines are appended.
+        """
+        self._path, self._read_only, self._after = Path(path), read_only, after
         self._lines: list[str] = []
         self._known: set[bytes] = set()
         self._positions: set[str] = set()
-        with convert_write_errors(self._path):
-            if self._path.exists():
-                self._read(self._path.read_bytes())
+        self.skipped_lines = 0  # the number of lines before ``start``
+        self._torn: tuple[int, int] | None = None  # the offsets of an incomplete last line
+        # Not Path.exists(), which raises an error if the name is longer than a file's can be.
+        if os.path.exists(path):  # noqa: PTH110
+            with convert_write_errors(self._path), self._path.open("rb") as file:
+                before = file.read(start).splitlines()
+                self.skipped_lines = sum(1 for line in before if line.strip())
+                self._read(file, start, len(before))
 
-    def _read(self, content: bytes) -> None:
-        """Parse the lines of the discard file. A last line without a newline is removed if incomplete, otherwise completed."""
-        ended, _, last = content.rpartition(b"\n")
-        end = len(content) - len(last)
-        for number, line in enumerate(ended.splitlines(), 1):
-            if line.strip():
-                self._remember(self._parse_line(line, number))
-        if not last.strip():
+    def _read(self, lines: Iterable[bytes], start: int, before: int) -> None:
+        """Read the lines of the discard file from the offset ``start``, before which are ``before`` lines."""
+        for number, line in enumerate(lines, before + 1):
+            end = start + len(line)
+            is_complete = line.endswith(b"\n")
+            if not is_complete and _is_torn(line):
+                self._torn = start, end
+            elif line.strip():
+                self._read_line(line, number)
+                # A last line that an editor saved without a newline: it is written before other lines.
+                if not is_complete:
+                    self._lines.append("")
+            start = end
+
+    def _read_line(self, line: bytes, number: int) -> None:
+        """Parse and remember a line of the discard file, unless its position is not later than ``after``."""
+        positions = POSITION.findall(line)
+        if positions and max(positions) <= self._after.encode() and OBJECT.fullmatch(line):
             return
-        # A line without a newline: a killed run did not finish it, or an editor saved it so.
-        if _is_torn(last):
-            if not self._read_only:
-                os.truncate(self._path, end)
-            return
-        self._remember(self._parse_line(last, content.count(b"\n") + 1))
-        self._lines.append("")  # the missing newline, written before other lines are appended
+        self._remember(self._parse_line(line, number))
 
     def _remember(self, line: Mapping[str, Any]) -> None:
         self._known.add(_digest(line))
@@ -116,6 +153,8 @@ class DiscardFile:
 
     def find_listed(self, block: ChangeBlock) -> list[int]:
         """Return the numbers of the block's operations that are already in the discard file."""
+        if not self._positions:
+            return []
         positions = pa.array(list(self._positions), pa.string())
         # Comparing positions is fast and excludes nearly all rows. The digests then find the lines
         # that are unchanged.
@@ -130,13 +169,22 @@ class DiscardFile:
 
     def flush(self) -> None:
         """Append the buffered lines to the discard file, and sync it to the disk."""
-        if not any(self._lines):
-            return
-        with convert_write_errors(self._path), self._path.open("a", encoding="utf-8") as file:
-            file.writelines(f"{line}\n" for line in self._lines)
-            file.flush()
-            os.fsync(file.fileno())
+        assert not self._read_only
+        with convert_write_errors(self._path):
+            self._remove_torn()
+            if not any(self._lines):
+                return
+            with self._path.open("a", encoding="utf-8") as file:
+                file.writelines(f"{line}\n" for line in self._lines)
+                file.flush()
+                os.fsync(file.fileno())
         self._lines.clear()
+
+    def _remove_torn(self) -> None:
+        """Remove the incomplete last line, unless another run was just writing it and has continued."""
+        torn, self._torn = self._torn, None
+        if torn is not None and self._path.stat().st_size == torn[1]:
+            os.truncate(self._path, torn[0])
 
 
 def _numbered_rows(block: ChangeBlock) -> Iterator[tuple[int, dict[str, Any]]]:

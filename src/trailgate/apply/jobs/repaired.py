@@ -8,14 +8,14 @@ run committed only some tables, these digits show which file each table contains
 A repaired operation is older than the operations that the trail has applied since. If rows store
 the position of their last operation (``meta``), an operation on a row that has changed since is an
 error. Otherwise this cannot be checked, so the user has to ask for it with ``force``. The stored
-position also contains the digest of the last file, so the same file cannot be applied twice in a
-row.
+position also contains the digest of the last file. If a file begins with the content of that file,
+its first lines were applied before and are skipped, so a discard file may grow between two runs.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
 from datetime import datetime
@@ -27,7 +27,13 @@ import pyarrow as pa
 
 from trailgate.apply.effects.modes import VERSIONED
 from trailgate.apply.effects.operation_errors import IGNORE, STOP
-from trailgate.apply.jobs.discards import IMAGES, REASON, get_discard_path, hash_discard_file
+from trailgate.apply.jobs.discards import (
+    IMAGES,
+    REASON,
+    find_applied,
+    get_discard_path,
+    hash_discard_file,
+)
 from trailgate.apply.jobs.options import OPTIONS, ApplyKeywords, ApplyOptions
 from trailgate.apply.jobs.reports import ApplyReport
 from trailgate.apply.jobs.resolved_options import resolve_apply_options
@@ -49,6 +55,8 @@ from trailgate.storage.reading.trail_definitions import TrailDefinitions
 NAMES: Final = frozenset((REASON, *OPERATIONS_SCHEMA.names))
 ASKED: Final = "Check whether their rows have changed since, and then apply with --force. Tables with --meta are checked by position"
 
+SKIPPED: Final = "lines of {} that were applied before were skipped: {}"
+
 
 @check_arguments
 @list_names(ApplyKeywords, OPTIONS)
@@ -63,14 +71,15 @@ def apply_repaired(
 ) -> ApplyReport:
     """Apply the operations of a discard file, in the order of its lines, as one batch, and return a report.
 
-    Consecutive lines with the same ``tx_id`` are one transaction. Use the same options as for the
+    Lines that the last file of this group had too, at the beginning of this one, are skipped with a
+    notice. Consecutive lines with the same ``tx_id`` are one transaction. Use the same options as for the
     trail.
 
     Without ``force``, rows must have positions (``meta``), and an operation is an error if a later
     operation has changed its row since. A row that does not exist counts as unchanged.
 
-    Raises OptionError if both ``force`` and ``meta`` are missing, or if this file was the last one
-    applied; ApplyError if a row was changed since; DecodeError with the line number if a line is
+    Raises OptionError if both ``force`` and ``meta`` are missing, or if all lines of
+    this file were applied with the last one; ApplyError if a row was changed since; DecodeError with the line number if a line is
     not an operation; and everything that ``apply_trail`` raises.
     """
     given = ApplyOptions(**OPTIONS.read(options))
@@ -78,7 +87,8 @@ def apply_repaired(
     mapped = resolve_apply_options(replace(given, after_csn=None, overlay_until=None))
     content = read_file(file, "file of discards")
     files = find_trail(trail, definitions or mapped.definitions)
-    batch = _batch(content, str(file), files)
+    numbered = list(_rows(content, str(file)))
+    batch = _batch(numbered, str(file), files)
     group = replace(mapped.options, group=f"{mapped.options.group}{DISCARDS}")
     if (
         group.on_error not in (STOP, IGNORE)
@@ -93,12 +103,16 @@ def apply_repaired(
     with closing(_RepairedTables(to, group, source, mapped.mapping)) as tables:
         # Positions of this group store the digest of the last file in place of the CSN.
         done = tables.done
-        if done is not None and done.csn == digest:
+        applied = content[: find_applied(content, None if done is None else done.csn)]
+        rest = [one for one in numbered if one[0] > len(applied.splitlines())]
+        if applied and not rest:
             hint = "Name another file, or repair further operations in this one"
             problem = "this file was already applied"
             raise OptionError(problem, where=Where(source=str(file)), hint=hint)
         if not batch.rows:
             return ApplyReport()
+        if applied:
+            batch = _batch(rest, str(file), files)
         # A position such as 0000000002 0305419896: the second file, and the first eight hex digits
         # of its digest (12345678) as a decimal number.
         number = 1 if done is None else parse_position(done.position)[0] + 1
@@ -121,7 +135,9 @@ def apply_repaired(
         read = _without_applied(read, tables, at)
         if not force:
             tables.check_unchanged(read)
-        return tables.apply(replace(read, last=replace(last, position=at, csn=digest)))
+        report = tables.apply(replace(read, last=replace(last, position=at, csn=digest)))
+        skipped = len(numbered) - len(rest)
+        return report + ApplyReport(notices=(SKIPPED.format(file, skipped),) if skipped else ())
 
 
 def _check_options(given: ApplyOptions, *, force: bool) -> None:
@@ -160,9 +176,10 @@ def _without_applied(read: SplitOperations, tables: TargetTables, at: str) -> Sp
     return replace(read, operations=operations)
 
 
-def _batch(content: bytes, source: str, files: TrailFiles) -> ChangeBatch:
-    """Convert the lines of a discard file to operations. The trail defines their tables. Raises DecodeError."""
-    numbered = list(_rows(content, source))
+def _batch(
+    numbered: Sequence[tuple[int, dict[str, Any]]], source: str, files: TrailFiles
+) -> ChangeBatch:
+    """Convert the lines of a discard file, with their numbers, to operations. The trail defines their tables. Raises DecodeError."""
     if not numbered:
         return ChangeBatch([], 0)
     rows = [row for _, row in numbered]

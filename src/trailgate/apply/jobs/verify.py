@@ -16,6 +16,7 @@ longer exist, because the rows from those files exist only in the target.
 
 from __future__ import annotations
 
+import os
 import re
 import tempfile
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -42,7 +43,7 @@ from trailgate.apply.effects.stored_types import spell_stored_values
 from trailgate.apply.effects.table_changes import TableChanges
 from trailgate.apply.effects.tables import TargetTable
 from trailgate.apply.jobs.apply import ApplyRun, Progress, ThreadReading
-from trailgate.apply.jobs.discards import DiscardFile, get_discard_path, hash_discard_file
+from trailgate.apply.jobs.discards import DiscardFile, find_applied, get_discard_path
 from trailgate.apply.jobs.options import OPTIONS, ApplyKeywords, ApplyOptions
 from trailgate.apply.jobs.resolved_options import ResolvedApplyOptions, resolve_apply_options
 from trailgate.apply.targets.target import (
@@ -84,6 +85,10 @@ WHOLE: Final = "the trail begins at file number {}, and without the earlier file
 WHOLE_HINT: Final = "Restore the earlier files of the trail"
 DISCARDED: Final = "operations that are in the discard file {} were skipped: {}"
 NO_DISCARDS: Final = "the discard file {} does not exist, so discarded operations count as differences. Name another file with --discards"
+APPLIED: Final = "operations in the discard file {} that were applied with --from are compared: {}. Lines that were changed before that count as differences"
+COLLISIONS: Final = (
+    "; so do rows that --on-collision inserted or overwrote, unless it is stated here too"
+)
 LOADED: Final = "The trail does not contain the versions from before the load"
 
 
@@ -381,7 +386,7 @@ def verify_tables(
             comparisons = _compare_tables(expected, run.mapped, examples)
             # Not by the counts: with examples=0 no rows are returned, so no positions are needed.
             differs = any(one.rows for one in comparisons.values())
-            notices += _discard_notices(expected, run, get_discard_path(given), differs=differs)
+            notices += _discard_notices(expected, run, given, differs=differs)
         # A second pass over the trail, only to find the operations of the differing rows.
         if differs:
             with begin_run(make_expected("positions.duckdb")) as run:
@@ -400,18 +405,24 @@ def _resolve_options(options: ApplyOptions) -> ResolvedApplyOptions:
 
 
 def _discard_notices(
-    expected: _Expected, run: ApplyRun, path: str, *, differs: bool
+    expected: _Expected, run: ApplyRun, options: ApplyOptions, *, differs: bool
 ) -> tuple[str, ...]:
-    """Return a notice about how discarded operations affect the comparison of ``--verify``, if they do.
+    """Return notices about how discarded operations affect the comparison of ``--verify``, if they do.
 
-    Either the operations in the discard file at ``path`` were skipped here too, or that file is
-    missing, and the differences may come from operations that apply discarded.
+    Operations in the discard file were skipped here too. If there are differences, they may come
+    from operations that apply discarded if the file is missing, or from lines of the file that were
+    applied.
     """
+    path, discards, notices = get_discard_path(options), expected.discards, []
     if expected.left_out:
-        return (DISCARDED.format(path, len(expected.left_out)),)
-    if differs and run.keeps_rows and expected.discards is None:
-        return (NO_DISCARDS.format(path),)
-    return ()
+        notices.append(DISCARDED.format(path, len(expected.left_out)))
+    if differs and run.keeps_rows and discards is None:
+        notices.append(NO_DISCARDS.format(path))
+    if differs and discards is not None and discards.skipped_lines:
+        # Without --on-collision, an update that inserted a row is an error here, as in the first run.
+        more = COLLISIONS if options.on_collision == "stop" else ""
+        notices.append(APPLIED.format(path, discards.skipped_lines) + more)
+    return tuple(notices)
 
 
 def _is_loaded(options: ApplyOptions) -> bool:
@@ -457,23 +468,19 @@ def _open_scratch(path: Path, group: str) -> DuckDBTarget:
 
 
 def _discards(to: str, options: ApplyOptions) -> DiscardFile | None:
-    """Open the group's discard file, whose operations ``--verify`` skips.
+    """Open the group's discard file, whose operations ``--verify`` skips, or return None if it does not exist.
 
-    Return None if it does not exist, or if the target already contains all its lines unchanged.
+    The target already contains the lines that were applied with ``--from``. They are not read.
     """
-    path = Path(get_discard_path(options))
-    try:
-        if not path.exists():
-            return None
-    except OSError:  # the name is longer than a file's can be
+    path = get_discard_path(options)
+    # Not Path.exists(), which raises an error if the name is longer than a file's can be.
+    if not os.path.exists(path):  # noqa: PTH110
         return None
     with closing(open_target(to, f"{options.group}{DISCARDS}")) as repaired:
         done = repaired.position(None)
-    # A repair stores the hash of the file that it applied, in place of a CSN. If lines were added
-    # since, the hash differs.
-    if done is not None and done.csn == hash_discard_file(path.read_bytes()):
-        return None
-    return DiscardFile(str(path), read_only=True)
+    # A repair stores the hash of the file that it applied, in place of a CSN.
+    start = 0 if done is None else find_applied(Path(path).read_bytes(), done.csn)
+    return DiscardFile(path, start=start, read_only=True)
 
 
 @contextmanager

@@ -7,7 +7,8 @@ transaction, a binary search over the number of operations finds the first one w
 rejects the row.
 
 Discarded operations are written to the discard file before the target commits. If a run is killed
-in between, the next run finds them in the file when it applies the batch again.
+in between, the next run finds them in the file and discards them again, whatever else its batch
+contains.
 """
 
 from __future__ import annotations
@@ -19,12 +20,15 @@ from functools import partial
 from typing import Final, Protocol, runtime_checkable
 
 import numpy as np
-import pyarrow.compute as pc
 
 from trailgate.apply.effects.collisions import CollisionPolicy
 from trailgate.apply.effects.exclusions import count_unapplied, unapplied_mask
 from trailgate.apply.effects.modes import ComputeChanges
-from trailgate.apply.effects.operation_errors import IGNORE, OperationErrors
+from trailgate.apply.effects.operation_errors import (
+    IGNORE,
+    DiscardedBeforeError,
+    OperationErrors,
+)
 from trailgate.apply.effects.operations import TargetOperations
 from trailgate.apply.effects.tables import TargetTable
 from trailgate.apply.jobs.changes import ChangeComputation, TableEffects
@@ -123,6 +127,7 @@ class BatchWriter:
         round finds the first rejected operation of each row. After ``rounds`` rounds, or if the
         error names no row, the batch is applied in two halves, recursively.
         """
+        batch = self._mark_discarded(batch)
         try:
             return self._apply(batch, policy)
         except RowRefusedError as error:
@@ -199,7 +204,6 @@ class BatchWriter:
         """Write a batch to the target and commit it with its last position. In a dry run, write nothing."""
         end = batch.last
         assert end is not None
-        batch = self._without_discarded(batch)
         with self._rollback_on_error():
             report, faults, excluded = self._write(
                 batch, policy, discards=True, find=self.keeps_rows
@@ -210,43 +214,48 @@ class BatchWriter:
         self.done = end
         return report
 
-    def _without_discarded(self, batch: SplitOperations) -> SplitOperations:
-        """Return a batch without the operations that an earlier run discarded: a killed run, or one that is verified.
+    def _mark_discarded(self, batch: SplitOperations) -> SplitOperations:
+        """Return a batch whose operations are not applied if an earlier run discarded them: a killed run, or one that is verified.
 
-        If a killed run had committed some tables of its batch, their operations are skipped now. An
-        error that depended on them, such as one that discarded a transaction across several tables,
-        would not occur again. So the lines of the discard file are used.
+        A killed run has written its lines before it committed anything. The same operations might
+        be accepted now: together with later operations on their rows that the trail has gained, or
+        because errors that they depended on do not occur again in tables that were committed. Each
+        operation has to be in the table or in the file, and not in both. So those in the file get
+        an error (decision 0173).
         """
-        discarded = {n for block, _ in batch.blocks for n in self._discarded_before(block)}
+        if self.bounded is not None:
+            return self._without_discarded(batch, self.bounded)
+        if not self.keeps_rows:
+            return batch
+        listed = [number for block, _ in batch.blocks for number in self._find_listed(block)]
+        if not listed:
+            return batch
+        error = DiscardedBeforeError("already in the discard file")
+        # A line may be the only one of its transaction that the killed run has written.
+        error.excludes_transaction = self.changes.responses.always_exclude_transactions
+        return replace(batch, errors={**batch.errors, **dict.fromkeys(listed, error)})
+
+    def _without_discarded(self, batch: SplitOperations, target: BoundedTarget) -> SplitOperations:
+        """Return a batch without the operations that the verified run discarded, and record them."""
+        discarded = {n for block, _ in batch.blocks for n in target.discarded_rows(block)}
         if not discarded:
             return batch
-        if self.bounded is not None:
-            for table_operations in batch.operations.values():
-                self.bounded.record_discarded(
-                    table_operations.take(
-                        np.flatnonzero(np.isin(table_operations.order, list(discarded)))
-                    )
-                )
-        operations = {
-            name: table_operations.without(discarded)
-            for name, table_operations in batch.operations.items()
-        }
+        operations = {}
+        for name, one in batch.operations.items():
+            rows = np.flatnonzero(np.isin(one.order, list(discarded)))
+            target.record_discarded(one.take(rows))
+            operations[name] = one.without(discarded)
         return replace(batch, operations=operations)
 
-    def _discarded_before(self, block: ChangeBlock) -> Collection[int]:
-        """Return the numbers of a block's operations that an earlier run discarded."""
-        if self.bounded is not None:
-            return self.bounded.discarded_rows(block)
-        # If any table is ahead of the position of all tables, a run was killed after it had committed
-        # some tables. It had written the discard file before.
-        positions, known = self.schemas.positions, self.schemas.known
-        done = positions or {name: one.done for name, one in known.items()}
-        ahead = max(done.values(), default="")
-        if not (self.target.commits_alone and ahead > self.done_before):
-            return ()
-        return self._discard_file().find_listed(
-            _up_to(block, ahead) if self.schemas.by_position else block
-        )
+    def _find_listed(self, block: ChangeBlock) -> Collection[int]:
+        """Return the numbers of a block's operations that are in the discard file, in lines of a run that was killed before it committed them."""
+        if not self.schemas.by_position:
+            # Repaired operations may have failed before, in a run that was committed. Only a table
+            # that is ahead shows that a run was killed.
+            ahead = max(self.schemas.positions.values(), default="")
+            if not (self.target.commits_alone and ahead > self.done_before):
+                return ()
+        return self._discard_file().find_listed(block)
 
     @contextmanager
     def _rollback_on_error(self) -> Iterator[None]:
@@ -343,6 +352,8 @@ class BatchWriter:
         """Append the operations of a batch that are not applied to the discard file, except ignored operations."""
         ignored = self.changes.with_response(faults.errors, IGNORE)
         if len(ignored) == len(faults.errors):
+            if self._discards is not None:
+                self._discards.flush()
             return
         file = self._discard_file()
         for block, transactions in batch.blocks:
@@ -355,12 +366,8 @@ class BatchWriter:
         file.flush()
 
     def _discard_file(self) -> DiscardFile:
+        """Open the discard file when it is first used. Only lines after the position of the last batch can be needed."""
         if self._discards is None:
-            self._discards = DiscardFile(get_discard_path(self.options))
+            after = self.done_before if self.schemas.by_position else ""
+            self._discards = DiscardFile(get_discard_path(self.options), after=after)
         return self._discards
-
-
-def _up_to(block: ChangeBlock, position: str) -> ChangeBlock:
-    """Return the operations of a block at or before a position."""
-    early = pc.less_equal(block.position, position).fill_null(False)
-    return block.take(np.flatnonzero(early.to_numpy(zero_copy_only=False)))
