@@ -25,6 +25,7 @@ from oracles.modes_naive import CurrentRows, kept
 from trailgate import ApplyReport, apply_repaired, apply_trail, verify_tables
 from trailgate.apply.jobs.discards import DiscardFile
 from trailgate.apply.jobs.options import ApplyKeywords, OnError
+from trailgate.apply.jobs.writing import LISTED
 
 
 def _delta(folder: Path) -> None:
@@ -123,7 +124,7 @@ def test_a_line_of_a_killed_run_is_not_applied(
     whole = on_error == "discard-transaction"
     assert file.read_bytes() == left
     assert len(lines_of(file)) == report.tables["hr.t"].discarded == (2 if whole else 1)
-    assert report.reasons["already in the discard file"] == (2 if whole else 1)
+    assert report.reasons[LISTED] == (2 if whole else 1)
     assert rows(tmp_path) == {1: {**FULL, "a": 6}, **({} if whole else {2: FULL})}
     assert verify_tables(trail, to, **given).is_equal
 
@@ -193,7 +194,7 @@ def test_a_target_that_is_applied_from_an_older_position_lacks_what_is_in_the_fi
     (tmp_path / "hr.duckdb").unlink()  # and the new table allows NULL
     report = apply_trail(trail, to, on_error="discard", discards=str(file))
 
-    assert report.reasons == {"already in the discard file": 1}
+    assert report.reasons == {LISTED: 1}
     assert rows(tmp_path) == {1: FULL, 2: FULL}
     assert apply_repaired(trail, to, file, force=True).operations == 1
     assert rows(tmp_path) == {1: {**FULL, "a": None, "b": 5}, 2: FULL}

@@ -59,6 +59,7 @@ from trailgate.apply.targets.target import (
 from trailgate.errors import TrailgateError
 from trailgate.model.changes import ChangeBlock
 
+LISTED: Final = "already in the discard file (apply the file with --from, or remove it)"
 MOST_ROUNDS: Final = 8  # searches for refused rows in a batch, before it is halved
 MOST_SOUGHT: Final = 1 << 20  # the largest batch, in operations, in which a refused one is searched
 
@@ -230,7 +231,7 @@ class BatchWriter:
         listed = [number for block, _ in batch.blocks for number in self._find_listed(block)]
         if not listed:
             return batch
-        error = DiscardedBeforeError("already in the discard file")
+        error = DiscardedBeforeError(LISTED)
         # A line may be the only one of its transaction that the killed run has written.
         error.excludes_transaction = self.changes.responses.always_exclude_transactions
         return replace(batch, errors={**batch.errors, **dict.fromkeys(listed, error)})
