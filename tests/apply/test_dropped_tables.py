@@ -32,15 +32,16 @@ NO_TABLE: Final = r"table no longer exists.*table hr\.t\).*create it yourself.*-
 MODES: Final = ("current", "history", "append")
 
 
-def insert(prefix: Path, key: int, *tables: Table) -> None:
-    """Append a row with a key to each of some tables, as one transaction."""
+def insert(prefix: Path, key: int, *tables: Table, csn: int | None = None) -> None:
+    """Append a row with a key to each of some tables, as one transaction, whose CSN is the key if none is given."""
     blocks = [
         block_of_images(
             one, [(INSERT, None, {column.name: f"{key}" for column in one.columns} | {"K": key})]
         )
         for one in tables
     ]
-    blocks = [replace(block, csn=pa.array([f"{key}"])) for block in blocks]
+    stated = pa.array([f"{key if csn is None else csn}"])
+    blocks = [replace(block, csn=stated) for block in blocks]
     with TrailAppender(str(prefix), Definitions(tables)) as trail:
         for block in blocks:
             trail.append(ChangeBatch([block], 1))

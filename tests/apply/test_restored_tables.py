@@ -116,11 +116,35 @@ def test_a_restored_table_is_refused_and_gets_what_it_lacks_by_another_group(
     assert made.rows() == before
     made.apply(tables=["HR.OTHER"])
     assert list(values(made.lake, "hr/other", "v")) == [1, 2, 3, 4]
-    after = re.search(r"--group NAME(?: --after-csn (\S+))?", caught.value.hint)
+    after = re.search(r"--group NAME(?: --after (\S+))?", caught.value.hint)
     assert after is not None
     assert bool(after[1]) == bool(last)
-    made.apply(tables=["HR.T"], group="second", after_csn=after[1])
+    made.apply(tables=["HR.T"], group="second", after=after[1])
     assert made.rows() == {**before, **LAST, 4: "4"}
+
+
+@pytest.mark.parametrize("name", LAKES)
+def test_a_transaction_that_shares_its_csn_is_not_lost(name: str, tmp_path: Path) -> None:
+    """The CSN of the last operation that the table has would skip it."""
+    lake, prefix = LAKES[name](tmp_path), tmp_path / "ot"
+    versions = []
+    for key, csn in ((1, 100), (2, 200), (3, 200), (4, 300)):
+        insert(prefix, key, T, csn=csn)
+        apply_trail(prefix, lake.address)
+        versions.append(lake.version("hr/t"))
+    lake.restore("hr/t", versions[1])
+    insert(prefix, 5, T)
+    with pytest.raises(StorageError) as caught:
+        apply_trail(prefix, lake.address)
+    after = re.search(r"--group NAME --after (\S+)$", str(caught.value))
+    assert after is not None
+
+    apply_trail(prefix, lake.address, group="second", after=after[1])
+    assert list(values(lake, "hr/t", "w")) == [1, 2, 3, 4, 5]
+    report = verify_tables(prefix, lake.address, group="second", after=after[1])
+    assert (report.is_equal, report.tables["hr.t"].equal) == (True, 3)
+    lake.restore("hr/t", versions[2])
+    assert not verify_tables(prefix, lake.address, group="second", after=after[1]).is_equal
 
 
 def _back_again(made: Applied) -> None:

@@ -114,7 +114,7 @@ class SessionIcebergTarget:
         if commits.position is None and commits.highest < applied:
             return
         if commits.position is None or commits.position < applied:
-            raise build_restored_table_error(table, commits.position, applied, None)
+            raise build_restored_table_error(table, commits.position, applied)
 
     def _checkpoint_row(self) -> dict[str, Any] | None:
         name = self._name((LAKE_STATE, self._group))

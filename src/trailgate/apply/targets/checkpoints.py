@@ -178,12 +178,12 @@ def build_dropped_table_error(name: str) -> DefinitionError:
 
 
 def build_restored_table_error(
-    table: TargetTable, actual: str | None, applied: str, csn: str | None
+    table: TargetTable, actual: str | None, applied: str
 ) -> StorageError:
     """Build the error for a table that somebody has restored to an older state.
 
-    ``actual`` is the position up to which the table has the operations of the group, with its CSN,
-    or None if there is none or it is unknown. ``applied`` is the position up to which the group has
+    ``actual`` is the position up to which the table has the operations of the group, or None if
+    there is none or it is unknown. ``applied`` is the position up to which the group has
     applied the table.
     """
     has = (
@@ -192,7 +192,8 @@ def build_restored_table_error(
         else f"has the operations up to position {short_position(actual)}"
     )
     problem = f"the table was restored to an older state: it {has}, but the group has applied it up to position {short_position(applied)}"
-    after = "" if actual is None else f" --after-csn {csn or 'CSN'}"
+    # Not by its CSN, which later transactions may share.
+    after = "" if actual is None else f" --after {short_position(actual)}"
     hint = f"Restore its newest state again; or exclude it from this group, and apply the missing operations with another one: --group NAME{after}"
     return StorageError(problem, where=Where(table=str(table)), hint=hint)
 

@@ -340,7 +340,7 @@ class DeltaTarget:
             found = GroupCommit(number)
         actual = None if found.transaction is None else _position(found.transaction)
         if actual is None or actual < applied:
-            raise build_restored_table_error(table, actual, applied, found.csn)
+            raise build_restored_table_error(table, actual, applied)
         self._checked[place.address] = version
 
     def _merge(self, effects: TableChanges, at: AppliedPosition) -> None:

@@ -211,8 +211,7 @@ class IcebergTarget:
             return
         actual = None if last is None else last[self._property]
         if actual is None or actual < applied:
-            csn = None if last is None else last.get(f"trailgate.{self._group}.csn")
-            raise build_restored_table_error(table, actual, applied, csn)
+            raise build_restored_table_error(table, actual, applied)
 
     def plan_table(self, table: TargetTable) -> TargetTable:
         """Return the table unchanged, because Iceberg can represent all of its types."""
