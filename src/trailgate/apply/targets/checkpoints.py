@@ -55,6 +55,40 @@ class _AppliedTable(NamedTuple):
     position: str | None = None
 
 
+class RestoredState(NamedTuple):
+    """What a table of a lake has that somebody has restored to an older state.
+
+    ``actual`` is the position up to which the table has the operations of the group, or None if
+    there is none or it is unknown. ``applied`` is the position up to which the group has applied
+    the table.
+    """
+
+    actual: str | None
+    applied: str
+
+    @classmethod
+    def find(cls, actual: str | None, applied: str) -> RestoredState | None:
+        """Return the state of a table with these positions, or None if the table lacks no operation."""
+        return cls(actual, applied) if actual is None or actual < applied else None
+
+    def describe(self, table: str) -> str:
+        """Return a sentence about the table, which begins with the words ``table``."""
+        actual, applied = self.actual, short_position(self.applied)
+        has = (
+            "lacks operations"
+            if actual is None
+            else f"has the operations up to position {short_position(actual)}"
+        )
+        return f"{table} was restored to an older state: it {has}, but the group has applied it up to position {applied}"
+
+    def build_error(self, table: TargetTable) -> StorageError:
+        """Build the error for the table."""
+        # Not by its CSN, which later transactions may share.
+        after = "" if self.actual is None else f" --after {short_position(self.actual)}"
+        hint = f"Restore its newest state again; or exclude it from this group, and apply the missing operations with another one: --group NAME{after}"
+        return StorageError(self.describe("the table"), where=Where(table=str(table)), hint=hint)
+
+
 class AppliedTables:
     """The tables of a lake that a group has written, as its checkpoint lists them.
 
@@ -76,28 +110,28 @@ class AppliedTables:
         }
 
     def __contains__(self, table: TargetTable) -> bool:
-        return _path(table) in self._tables
+        return _path(table.name) in self._tables
 
     def paths(self) -> list[str]:
         """Return the paths of the tables, such as ``hr/jobs``, in order."""
         return sorted(self._tables)
 
-    def position(self, table: TargetTable) -> str:
-        """Return the position of a table's last commit, or "" if it is unknown."""
-        return self._tables.get(_path(table), _AppliedTable()).position or ""
+    def position(self, name: Sequence[str]) -> str:
+        """Return the position of the last commit of a table with this name, or "" if it is unknown."""
+        return self._tables.get(_path(name), _AppliedTable()).position or ""
 
     def check_columns(self, table: TargetTable, existing: TargetTable) -> None:
         """Raise DefinitionError if the lake's table lacks a column that was applied to it (see ``check_known_columns``)."""
-        known = self._tables.get(_path(table), _AppliedTable()).known_columns
+        known = self._tables.get(_path(table.name), _AppliedTable()).known_columns
         check_known_columns(table, existing, known)
 
     def set_at_least(self, table: TargetTable, position: str) -> None:
         """List a table with the columns that it has now, and with the later one of its position and ``position``."""
-        self.set(table, max(self.position(table), position))
+        self.set(table, max(self.position(table.name), position))
 
     def set(self, table: TargetTable, position: str | None) -> None:
         """List a table with the columns that it has now, and with a position."""
-        self._tables[_path(table)] = _AppliedTable(encode_known_columns(table), position)
+        self._tables[_path(table.name)] = _AppliedTable(encode_known_columns(table), position)
 
     def columns(self) -> dict[str, list[Any]]:
         """Return the columns of the checkpoint table that list the tables: an element for each table."""
@@ -109,8 +143,8 @@ class AppliedTables:
         }
 
 
-def _path(table: TargetTable) -> str:
-    return "/".join(table.name)
+def _path(name: Sequence[str]) -> str:
+    return "/".join(name)
 
 
 def parse_group_positions(
@@ -175,27 +209,6 @@ def build_dropped_table_error(name: str) -> DefinitionError:
     """Build the error for a table to which operations were applied, and which the target no longer has."""
     problem = "the target's table no longer exists, but operations were applied to it before"
     return DefinitionError(problem, where=Where(table=name), hint=GONE_HINT)
-
-
-def build_restored_table_error(
-    table: TargetTable, actual: str | None, applied: str
-) -> StorageError:
-    """Build the error for a table that somebody has restored to an older state.
-
-    ``actual`` is the position up to which the table has the operations of the group, or None if
-    there is none or it is unknown. ``applied`` is the position up to which the group has
-    applied the table.
-    """
-    has = (
-        "lacks operations"
-        if actual is None
-        else f"has the operations up to position {short_position(actual)}"
-    )
-    problem = f"the table was restored to an older state: it {has}, but the group has applied it up to position {short_position(applied)}"
-    # Not by its CSN, which later transactions may share.
-    after = "" if actual is None else f" --after {short_position(actual)}"
-    hint = f"Restore its newest state again; or exclude it from this group, and apply the missing operations with another one: --group NAME{after}"
-    return StorageError(problem, where=Where(table=str(table)), hint=hint)
 
 
 def iceberg_group_name(group: str) -> str:

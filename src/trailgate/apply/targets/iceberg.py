@@ -16,7 +16,7 @@ another writer has committed a newer one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, Final
 
@@ -35,8 +35,8 @@ from trailgate.apply.targets.checkpoints import (
     ICEBERG_POSITION,
     LAKE_STATE,
     AppliedTables,
+    RestoredState,
     build_dropped_table_error,
-    build_restored_table_error,
     decode_lake_checkpoint,
     encode_lake_checkpoint,
     group_of_iceberg_name,
@@ -53,6 +53,7 @@ from trailgate.apply.targets.iceberg_catalogs import (
 from trailgate.apply.targets.iceberg_checks import find_unfit_rows
 from trailgate.apply.targets.iceberg_commits import FILE_BYTES, commit_rows
 from trailgate.apply.targets.iceberg_errors import convert_iceberg_errors
+from trailgate.apply.targets.iceberg_history import IcebergHistory, IcebergSnapshot
 from trailgate.apply.targets.iceberg_rows import (
     check_delete_files,
     close_rows,
@@ -153,7 +154,12 @@ class IcebergTarget:
             if table is not None and position is not None:
                 commit = self._find_commit(table, position)
                 snapshot = table.metadata.current_snapshot_id
-                positions.append(TablePosition(name.replace("/", "."), position, snapshot, *commit))
+                shown, restored = (
+                    name.replace("/", "."),
+                    self._find_restored(name.split("/"), table),
+                )
+                notice = None if restored is None else restored.describe(shown)
+                positions.append(TablePosition(shown, position, snapshot, *commit, notice))
         return positions
 
     def _find_commit(self, table: Table, position: str) -> tuple[str | None, int | None]:
@@ -198,20 +204,22 @@ class IcebergTarget:
 
     def _check_rows(self, table: TargetTable, loaded: Table) -> None:
         """Raise StorageError if the Iceberg table was rolled back to a snapshot before the group's last one."""
+        restored = self._find_restored(table.name, loaded)
+        if restored is not None:
+            raise restored.build_error(table)
+
+    def _find_restored(self, name: Sequence[str], loaded: Table) -> RestoredState | None:
+        snapshots = {
+            one.snapshot_id: IcebergSnapshot(
+                one.parent_snapshot_id,
+                _read_properties(one).get(self._property),
+                one.sequence_number,
+            )
+            for one in loaded.metadata.snapshots
+        }
+        history = IcebergHistory.read(loaded.metadata.current_snapshot_id, snapshots)
         stored = loaded.properties.get(self._property, "")
-        commits = map(_read_properties, loaded.metadata.snapshots)
-        newest = max((one.get(self._property, "") for one in commits), default="")
-        # Without any position somebody has created the table anew.
-        if not (stored or newest):
-            return
-        applied = max(stored, newest, self._applied.position(table))
-        last = next((one for one in _read_commits(loaded) if self._property in one), None)
-        # If the group's last snapshot is expired, nobody knows whether its rows are there.
-        if last is None and newest < applied:
-            return
-        actual = None if last is None else last[self._property]
-        if actual is None or actual < applied:
-            raise build_restored_table_error(table, actual, applied)
+        return history.find_restored(stored, self._applied.position(name))
 
     def plan_table(self, table: TargetTable) -> TargetTable:
         """Return the table unchanged, because Iceberg can represent all of its types."""
