@@ -45,7 +45,7 @@ GONE_HINT: Final = "Restore the table, or create it yourself if it may begin emp
 
 
 class _AppliedTable(NamedTuple):
-    """A table as a group's checkpoint lists it: the result of ``encode_known_columns``, and the position of its last commit.
+    """A table as a group's checkpoint lists it: the result of ``encode_known_columns``, the position of its last commit, and in Iceberg the IDs of its columns (``iceberg_fields.py``).
 
     Each is None if the checkpoint does not have it: an earlier version wrote it, or a run was
     killed before it.
@@ -53,6 +53,7 @@ class _AppliedTable(NamedTuple):
 
     known_columns: str | None = None
     position: str | None = None
+    field_ids: str | None = None
 
 
 class RestoredState(NamedTuple):
@@ -93,7 +94,7 @@ class AppliedTables:
     """The tables of a lake that a group has written, as its checkpoint lists them.
 
     ``rows`` is the only row of the group's checkpoint table, or empty. A row of an earlier version
-    lacks the columns ``known_columns`` and ``positions``.
+    lacks the columns ``known_columns``, ``positions`` and ``field_ids``.
     """
 
     def __init__(self, rows: Iterable[Mapping[str, Any]]) -> None:
@@ -105,6 +106,7 @@ class AppliedTables:
                 row["tables"],
                 row.get("known_columns") or repeat(None),
                 row.get("positions") or repeat(None),
+                row.get("field_ids") or repeat(None),
                 strict=False,
             )
         }
@@ -120,6 +122,10 @@ class AppliedTables:
         """Return the position of the last commit of a table with this name, or "" if it is unknown."""
         return self._tables.get(_path(name), _AppliedTable()).position or ""
 
+    def field_ids(self, table: TargetTable) -> str | None:
+        """Return the IDs of a table's columns when it was last written, or None if they are unknown."""
+        return self._tables.get(_path(table.name), _AppliedTable()).field_ids
+
     def check_columns(self, table: TargetTable, existing: TargetTable) -> None:
         """Raise DefinitionError if the lake's table lacks a column that was applied to it (see ``check_known_columns``)."""
         known = self._tables.get(_path(table.name), _AppliedTable()).known_columns
@@ -129,9 +135,10 @@ class AppliedTables:
         """List a table with the columns that it has now, and with the later one of its position and ``position``."""
         self.set(table, max(self.position(table.name), position))
 
-    def set(self, table: TargetTable, position: str | None) -> None:
-        """List a table with the columns that it has now, and with a position."""
-        self._tables[_path(table.name)] = _AppliedTable(encode_known_columns(table), position)
+    def set(self, table: TargetTable, position: str | None, field_ids: str | None = None) -> None:
+        """List a table with the columns that it has now, with a position, and with their IDs. Without IDs, those of before remain."""
+        ids = field_ids or self.field_ids(table)
+        self._tables[_path(table.name)] = _AppliedTable(encode_known_columns(table), position, ids)
 
     def columns(self) -> dict[str, list[Any]]:
         """Return the columns of the checkpoint table that list the tables: an element for each table."""
@@ -140,6 +147,7 @@ class AppliedTables:
             "tables": self.paths(),
             "known_columns": [one.known_columns for one in tables],
             "positions": [one.position for one in tables],
+            "field_ids": [one.field_ids for one in tables],
         }
 
 
@@ -185,6 +193,7 @@ def encode_lake_checkpoint(
             # An element for each of ``tables``.
             ("known_columns", pa.list_(pa.string())),
             ("positions", pa.list_(pa.string())),
+            ("field_ids", pa.list_(pa.string())),
             ("digest", pa.string()),
             ("reached", pa.string()),
         ]

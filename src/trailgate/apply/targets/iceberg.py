@@ -53,6 +53,7 @@ from trailgate.apply.targets.iceberg_catalogs import (
 from trailgate.apply.targets.iceberg_checks import find_unfit_rows
 from trailgate.apply.targets.iceberg_commits import FILE_BYTES, commit_rows
 from trailgate.apply.targets.iceberg_errors import convert_iceberg_errors
+from trailgate.apply.targets.iceberg_fields import check_field_ids, encode_field_ids
 from trailgate.apply.targets.iceberg_history import IcebergHistory, IcebergSnapshot
 from trailgate.apply.targets.iceberg_rows import (
     check_delete_files,
@@ -192,7 +193,7 @@ class IcebergTarget:
         return self._define(table, loaded)
 
     def _define(self, table: TargetTable, loaded: Table) -> TargetTable:
-        """Return the table with the columns of an Iceberg table. Raises DefinitionError if somebody has dropped an applied one."""
+        """Return the table with the columns of an Iceberg table. Raises DefinitionError if somebody has dropped or renamed an applied one."""
         existing = table.as_defined(table.name, read_arrow_schema(loaded))
         try:
             self._applied.check_columns(table, existing)
@@ -200,6 +201,9 @@ class IcebergTarget:
             # A column that was added later is missing in a restored table too.
             self._check_rows(table, loaded)
             raise
+        position = self._find_position(loaded)
+        if position is not None:
+            check_field_ids(table, loaded, self._applied.field_ids(table), position)
         return existing
 
     def _check_rows(self, table: TargetTable, loaded: Table) -> None:
@@ -298,7 +302,7 @@ class IcebergTarget:
                 commit_rows(loaded, removed, rows, self._describe(at))
                 self._positions[table.name] = at.position
         at_position = self._positions.get(table.name)
-        self._applied.set(table, at_position)
+        self._applied.set(table, at_position, encode_field_ids(loaded))
 
     def commit(self, at: AppliedPosition) -> None:
         """Record in the checkpoint that all Iceberg tables are applied up to the position."""
