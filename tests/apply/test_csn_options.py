@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
+import pyarrow as pa
 import pytest
 
 from apply.test_changing_trails import THREE, keys, landed, write_trail
@@ -16,6 +17,7 @@ from trailgate.apply.jobs.frames import FrameApplier
 from trailgate.apply.jobs.options import OPTIONS, ApplyOptions
 from trailgate.cli.main import run
 from trailgate.model.operations_table import from_operations
+from trailgate.model.positions import short_position
 from trailgate.storage.files.trail_files import find_trail
 
 NAMES: Final = tuple(ApplyOptions().csn_limits)
@@ -87,6 +89,34 @@ def test_a_csn_that_the_trail_has_not_reached_is_a_notice(name: str, tmp_path: P
         assert landed(to) == keys(range(skipped, 30))
         # A later run of the group has begun already.
         assert apply_trail(prefix, to, **stating(name, f"00{csn}")).notices == ()
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_operations_up_to_a_position_are_skipped(
+    way: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    prefix, to = write_trail(tmp_path / "ot", THREE), f"duckdb:{tmp_path}/x.duckdb"
+    third = short_position(pa.Table.from_batches(read_trail(prefix))["position"][2].as_py())
+    if way == "command":
+        assert run(["apply", str(prefix), "--to", to, "--after", third]) == 0
+    else:
+        WAYS[way](prefix, to, "after", third)
+    if way != "frame":  # that only checks
+        assert landed(to) == keys(range(30))[3:]
+
+
+@pytest.mark.parametrize("way", [one for one in WAYS if one != "frame without its trail"])
+@pytest.mark.parametrize(
+    ("value", "problem"),
+    {"1": "is not a position", "7:0": "position 7:0 is after the trail's end, which is 2:"}.items(),
+)
+def test_what_is_not_a_position_of_the_trail_is_refused(
+    value: str, problem: str, way: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    prefix, to = write_trail(tmp_path / "ot", THREE), f"duckdb:{tmp_path}/x.duckdb"
+    with pytest.raises(OptionError) as raised:
+        WAYS[way](prefix, to, "after", value)
+    assert problem in (capsys.readouterr().err or str(raised.value))
 
 
 def test_text_csns_are_compared_as_text(tmp_path: Path) -> None:

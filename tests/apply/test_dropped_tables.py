@@ -11,7 +11,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pytest
 
-from apply.lakes import CHECKPOINT, LAKES, Lake
+from apply.lakes import CHECKPOINT, LAKES, Lake, open_catalog
 from apply.memory_target import KilledError, KilledTarget
 from apply.naive_batches import block_of_images
 from apply.test_redefinition import Part, write
@@ -32,15 +32,16 @@ NO_TABLE: Final = r"table no longer exists.*table hr\.t\).*create it yourself.*-
 MODES: Final = ("current", "history", "append")
 
 
-def insert(prefix: Path, key: int, *tables: Table) -> None:
-    """Append a row with a key to each of some tables, as one transaction."""
+def insert(prefix: Path, key: int, *tables: Table, csn: int | None = None) -> None:
+    """Append a row with a key to each of some tables, as one transaction, whose CSN is the key if none is given."""
     blocks = [
         block_of_images(
             one, [(INSERT, None, {column.name: f"{key}" for column in one.columns} | {"K": key})]
         )
         for one in tables
     ]
-    blocks = [replace(block, csn=pa.array([f"{key}"])) for block in blocks]
+    stated = pa.array([f"{key if csn is None else csn}"])
+    blocks = [replace(block, csn=stated) for block in blocks]
     with TrailAppender(str(prefix), Definitions(tables)) as trail:
         for block in blocks:
             trail.append(ChangeBatch([block], 1))
@@ -224,3 +225,63 @@ def test_what_is_new_to_a_group_is_created(name: str, case: str, tmp_path: Path)
     act, expected = CREATED[case]
     act(lake, partial(apply_trail, prefix, lake.address), prefix)
     assert values(lake, "hr/t", "w") == expected
+
+
+def _rename(folder: Path, *names: tuple[str, str]) -> None:
+    with open_catalog(folder / "lake") as own:
+        for old, new in names:
+            with own.load_table("hr.t").update_schema() as update:
+                update.rename_column(old, new)
+
+
+SWAP: Final = (("v", "x"), ("w", "v"), ("x", "w"))
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_columns_whose_names_were_exchanged_are_not_written(mode: Any, tmp_path: Path) -> None:
+    lake, prefix = LAKES["iceberg"](tmp_path), tmp_path / "ot"
+    insert(prefix, 1, T, OTHER)
+    apply_trail(prefix, lake.address, mode=mode)
+    before = lake.rows("hr/t")
+    _rename(tmp_path, *SWAP)
+    for key in (2, 3):
+        insert(prefix, key, T, OTHER)
+        with pytest.raises(
+            DefinitionError, match=r"the column that was v is w now.*hr\.t.*--after 0:\d+"
+        ):
+            apply_trail(prefix, lake.address, mode=mode)
+    _rename(tmp_path, *SWAP)
+    assert lake.rows("hr/t") == before
+    apply_trail(prefix, lake.address, mode=mode)
+    assert values(lake, "hr/t", "w") == {1: "1", 2: "2", 3: "3"}
+
+
+def test_names_that_are_exchanged_while_a_trail_is_followed_are_noticed(tmp_path: Path) -> None:
+    lake, prefix = LAKES["iceberg"](tmp_path), tmp_path / "ot"
+    insert(prefix, 1, T)
+    with ApplyRun(str(prefix), lake.address, ApplyOptions()) as run:
+        run.to_end()
+        run.release()
+        _rename(tmp_path, *SWAP)
+        insert(prefix, 2, T)
+        with pytest.raises(DefinitionError, match="the column that was v is w now"):
+            run.to_end()
+
+
+def test_a_column_that_was_added_again_and_a_new_table_may_have_other_ids(tmp_path: Path) -> None:
+    lake, prefix = LAKES["iceberg"](tmp_path), tmp_path / "ot"
+    insert(prefix, 1, T)
+    apply_trail(prefix, lake.address)
+    lake.drop_column("hr/t", "v")
+    lake.add_column("hr/t", "v")
+    for key in (2, 3):
+        insert(prefix, key, T)
+        apply_trail(prefix, lake.address)
+    assert values(lake, "hr/t", "v") == {1: None, 2: "2", 3: "3"}
+
+    lake.drop("hr/t")
+    lake.create("hr/t", pa.schema([("w", pa.string()), ("v", pa.string()), ("k", pa.int64())]))
+    for key in (4, 5):
+        insert(prefix, key, T)
+        apply_trail(prefix, lake.address)
+    assert values(lake, "hr/t", "v") == {4: "4", 5: "5"}

@@ -20,6 +20,8 @@ from trailgate import StorageError, apply_trail, verify_tables
 from trailgate.apply.jobs.apply import ApplyRun
 from trailgate.apply.jobs.options import ApplyOptions
 from trailgate.apply.targets.target import group_positions
+from trailgate.cli.main import run
+from trailgate.model.positions import short_position
 
 SCHEMA: Final = pa.schema([("k", pa.int64()), ("v", pa.string()), ("w", pa.string())])
 BATCHES: Final = 3
@@ -116,11 +118,35 @@ def test_a_restored_table_is_refused_and_gets_what_it_lacks_by_another_group(
     assert made.rows() == before
     made.apply(tables=["HR.OTHER"])
     assert list(values(made.lake, "hr/other", "v")) == [1, 2, 3, 4]
-    after = re.search(r"--group NAME(?: --after-csn (\S+))?", caught.value.hint)
+    after = re.search(r"--group NAME(?: --after (\S+))?", caught.value.hint)
     assert after is not None
     assert bool(after[1]) == bool(last)
-    made.apply(tables=["HR.T"], group="second", after_csn=after[1])
+    made.apply(tables=["HR.T"], group="second", after=after[1])
     assert made.rows() == {**before, **LAST, 4: "4"}
+
+
+@pytest.mark.parametrize("name", LAKES)
+def test_a_transaction_that_shares_its_csn_is_not_lost(name: str, tmp_path: Path) -> None:
+    """The CSN of the last operation that the table has would skip it."""
+    lake, prefix = LAKES[name](tmp_path), tmp_path / "ot"
+    versions = []
+    for key, csn in ((1, 100), (2, 200), (3, 200), (4, 300)):
+        insert(prefix, key, T, csn=csn)
+        apply_trail(prefix, lake.address)
+        versions.append(lake.version("hr/t"))
+    lake.restore("hr/t", versions[1])
+    insert(prefix, 5, T)
+    with pytest.raises(StorageError) as caught:
+        apply_trail(prefix, lake.address)
+    after = re.search(r"--group NAME --after (\S+)$", str(caught.value))
+    assert after is not None
+
+    apply_trail(prefix, lake.address, group="second", after=after[1])
+    assert list(values(lake, "hr/t", "w")) == [1, 2, 3, 4, 5]
+    report = verify_tables(prefix, lake.address, group="second", after=after[1])
+    assert (report.is_equal, report.tables["hr.t"].equal) == (True, 3)
+    lake.restore("hr/t", versions[2])
+    assert not verify_tables(prefix, lake.address, group="second", after=after[1]).is_equal
 
 
 def _back_again(made: Applied) -> None:
@@ -245,6 +271,73 @@ def test_snapshots_that_are_expired_are_no_older_state(tmp_path: Path) -> None:
     insert(made.prefix, 4, T)
     made.apply()
     assert made.rows() == {**LAST, 4: "4", 90: "others"}
+
+
+def _expire(made: Applied) -> None:
+    """Expire all snapshots but the current one, and those that a tag keeps."""
+    with open_catalog(made.prefix.parent / "lake") as own:
+        own.load_table("hr.t").maintenance.expire_snapshots().older_than(datetime.now(UTC)).commit()
+
+
+def _tag(made: Applied) -> None:
+    with open_catalog(made.prefix.parent / "lake") as own:
+        table = own.load_table("hr.t")
+        version = made.lake.version("hr/t")
+        table.manage_snapshots().create_tag(version, f"t{version}").commit()
+
+
+def test_a_snapshot_that_only_a_tag_keeps_is_no_newer_state(tmp_path: Path) -> None:
+    """Those between it and the current one are expired, so nobody knows whether its rows are there."""
+    made = applied("iceberg", tmp_path)
+    _tag(made)
+    for key in (90, 91):
+        made.append(key)
+    _expire(made)
+    assert [one.notice for one in group_positions(made.lake.address)[0].tables] == [None, None]
+    for key in (4, 5):
+        insert(made.prefix, key, T, OTHER)
+        made.apply()
+    assert made.rows() == {**LAST, 4: "4", 5: "5", 90: "others", 91: "others"}
+
+
+@pytest.mark.parametrize("keeps_last", [True, False])
+def test_a_table_whose_first_snapshots_are_all_there_was_restored(
+    keeps_last: bool, tmp_path: Path
+) -> None:
+    """The newer ones are expired: only the table's property has the position, or a tag keeps the last one too."""
+    made = applied("iceberg", tmp_path)
+    if keeps_last:
+        _tag(made)
+    made.restore(0)
+    _expire(made)
+    insert(made.prefix, 4, T, OTHER)
+    with pytest.raises(StorageError, match="restored to an older state: it lacks operations"):
+        made.apply()
+    assert list(made.rows()) == [0]
+
+
+@pytest.mark.parametrize("name", LAKES)
+def test_the_status_says_that_a_table_was_restored(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = applied(name, tmp_path)
+    (group,) = group_positions(made.lake.address)
+    at = short_position(next(one.position for one in group.tables if one.table == "hr.t"))
+    status = ["apply", "--to", made.lake.address, "--status"]
+    made.restore(2)
+    made.append(90)
+    notice = rf"hr\.t was restored to an older state: it has the operations up to position 0:\d+, but the group has applied it up to position {at}"
+    assert run(status) == 0
+    assert re.search(notice, "".join(capsys.readouterr()))
+    assert run([*status, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    (shown,) = found["notices"]
+    assert re.fullmatch(notice, shown)
+    assert [one["notice"] for one in found["tables"]] == [None, shown]
+
+    made.lake.restore("hr/t", made.versions[3])
+    assert run(status) == 0
+    assert "restored" not in "".join(capsys.readouterr())
 
 
 def test_status_has_the_csn_of_a_commit_of_a_session(tmp_path: Path) -> None:

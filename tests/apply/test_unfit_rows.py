@@ -27,6 +27,7 @@ from oracles.apply_naive import COLUMNS, Operation
 from oracles.modes_naive import CurrentRows, kept
 from trailgate import ApplyError, TrailAppender, apply_trail, verify_tables
 from trailgate.apply.jobs.options import ApplyKeywords, ModeName, OnError
+from trailgate.apply.targets.delta_checks import ROW
 from trailgate.apply.targets.target import table_rows
 from trailgate.model.changes import DELETE, INSERT, KEY_UPDATE, TRUNCATE, UPDATE, ChangeBatch
 from trailgate.model.tables import Column, Definitions, Table
@@ -200,6 +201,13 @@ REFUSALS: Final[Mapping[str, Refusal]] = {
         TWO,
         [(KEY_UPDATE, {"K": 1}, {"K": 11}), (KEY_UPDATE, {"K": 2}, {"K": 3})],
         0,
+        "CHECK",
+    ),
+    "delta, CHECK of a table with a column of the name for the numbers of rows": Refusal(
+        delta(delta_field(ROW.upper()), check="v <> 'bad'"),
+        TWO,
+        [update(1, V="d"), update(2, V="bad")],
+        1,
         "CHECK",
     ),
     "delta, CHECK that fails for a value": Refusal(

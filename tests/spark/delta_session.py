@@ -257,7 +257,7 @@ def test_a_restored_table_is_refused(
     write_log(tmp_path / "ot", [Operation("I", 3, 3, full, 3)])
     restore = f"RESTORE TABLE delta.`{tmp_path}/lake/hr/t` TO VERSION AS OF"
     spark.sql(f"{restore} {table.version() - 1}").collect()
-    with pytest.raises(StorageError, match=r"restored.*operations up to position 0:.*-csn \d"):
+    with pytest.raises(StorageError, match=r"restored.*operations up to position 0:.*--after 0:\d"):
         apply()
     spark.sql(f"{restore} {table.version()}").collect()
     apply()

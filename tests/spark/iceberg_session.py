@@ -260,6 +260,40 @@ def test_a_restored_table_is_refused(place: Place) -> None:
     assert sorted(place.rows("hr.t")["id"].to_pylist()) == [1, 2, 3, 4]
 
 
+def test_a_snapshot_that_only_a_tag_keeps_is_no_newer_state(place: Place) -> None:
+    """Those between it and the current one are expired, so nobody knows whether its rows are there."""
+    write_log(place.trail, [Operation("I", 1, 1, FULL, 1)])
+    place.apply()
+    table = f"{place.name}.hr.t"
+    (first,) = place.spark.sql(f"SELECT snapshot_id FROM {table}.snapshots").collect()
+    jvm: Any = place.spark._jvm  # SQL makes tags only with Iceberg's extensions
+    loaded = jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(
+        place.spark._jsparkSession, table
+    )
+    loaded.manageSnapshots().createTag("eod", first["snapshot_id"]).commit()
+    for _ in range(2):
+        place.spark.sql(f"INSERT OVERWRITE {table} SELECT * FROM {table}").collect()
+    name = place.name.removeprefix("lake.")
+    later = "TIMESTAMP '9999-01-01 00:00:00'"
+    place.spark.sql(
+        f"CALL lake.system.expire_snapshots(table => '{name}.hr.t', older_than => {later})"
+    ).collect()
+    assert len(place.snapshots("hr.t")) == 2
+    for key in (2, 3):
+        write_log(place.trail, [Operation("I", key, key, FULL, key)])
+        place.apply()
+    assert sorted(place.rows("hr.t")["id"].to_pylist()) == [1, 2, 3]
+
+    place.spark.sql(
+        f"CALL lake.system.set_current_snapshot('{name}.hr.t', {first['snapshot_id']})"
+    ).collect()
+    (status,) = place.target.positions()
+    assert "restored to an older state" in (status.notice or "")
+    write_log(place.trail, [Operation("I", 4, 4, FULL, 4)])
+    with pytest.raises(StorageError, match="restored to an older state"):
+        place.apply()
+
+
 def test_a_position_is_written_once(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     write_log(place.trail, [Operation("I", 1, 1, FULL, 1)])
     given: list[tuple[TableChanges, AppliedPosition]] = []

@@ -64,7 +64,7 @@ from trailgate.storage.reading.stored_position import StoredPosition, TrailUse, 
 from trailgate.storage.reading.trail_file_checks import first_file_notices
 from trailgate.storage.reading.trail_rest import count_bytes_after
 from trailgate.storage.reading.trail_stream import EARLIEST, StreamOffset, TrailStream
-from trailgate.storage.reading.trails import plan_reading
+from trailgate.storage.reading.trails import check_after, plan_reading
 
 FILE_BYTES: Final = 64 << 20
 OTHER_TRAIL: Final = (
@@ -505,9 +505,7 @@ def _position_to_start_after(text: str | None, trail: TrailFiles) -> str | None:
     if text is None:
         return None
     position: str = POSITION.read(text)
-    if TrailPosition(*parse_position(position)) > trail.end:
-        end = f"{trail.end.number}:{trail.end.offset}"
-        raise OptionError(f"the position {text} is after the trail's end, which is {end}")
+    check_after(trail, position)
     return position
 
 

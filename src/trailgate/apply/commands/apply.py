@@ -47,7 +47,7 @@ EXAMPLES: Final = (
 PANELS: Final = {
     "What the tables hold": ("mode", "meta", "column", "sizes", "no_create", "schema_changes"),
     "Replicat files": ("changed_maps", "ignore_unsupported"),
-    "Rows that exist, or do not": ("on_collision", "after_csn", "overlay_until"),
+    "Rows that exist, or do not": ("on_collision", "after_csn", "after", "overlay_until"),
     "Operations that cannot be applied": ("on_error", "discards", "repaired", "force"),
     "Looking without applying": ("dry_run", "status", "verify"),
     "How it runs": (

@@ -40,6 +40,11 @@ class GroupStatus:
     notices: tuple[str, ...] = ()
     problem: TrailgateError | None = None
 
+    @property
+    def all_notices(self) -> tuple[str, ...]:
+        """The notices of the tables and those of the group."""
+        return (*(one.notice for one in self.at.tables if one.notice is not None), *self.notices)
+
     def values(self) -> dict[str, Any]:
         """Return a group's ``--status`` as JSON values."""
         position, lag = self.at.position, self.lag
@@ -49,7 +54,7 @@ class GroupStatus:
             "tables": [one._asdict() for one in self.at.tables],
             "lag_bytes": None if lag is None else lag.bytes,
             "lag_seconds": None if lag is None else lag.seconds,
-            "notices": list(self.notices),
+            "notices": list(self.all_notices),
         }
 
 
@@ -131,6 +136,7 @@ def _print(status: GroupStatus, *, several: bool) -> None:
         print_rows(tuple(columns), [tuple(row) for row in rows])
     if position is None:
         say(f"group {group} has not committed a batch yet")
+        print_notices(status.all_notices)
         return
     csn = "" if position.csn is None else f", CSN {position.csn}"
     time = "" if position.op_ts is None else f", committed {_time(position.op_ts)} UTC"
@@ -138,7 +144,7 @@ def _print(status: GroupStatus, *, several: bool) -> None:
     say(
         f"{source} is applied up to position {short_position(position.position)}{csn}{time}{_lag(status.lag)}"
     )
-    print_notices(status.notices)
+    print_notices(status.all_notices)
 
 
 def _lag(lag: ApplyLag | None) -> str:

@@ -54,7 +54,7 @@ from trailgate.storage.reading.trail_definitions import (
 from trailgate.storage.reading.trail_file_checks import first_file_notices
 from trailgate.storage.reading.trail_rest import TrailRest, count_bytes_after
 from trailgate.storage.reading.trail_stream import EARLIEST, TrailStream
-from trailgate.storage.reading.trails import check_csn_limits, csn_limit_notices
+from trailgate.storage.reading.trails import check_after, check_csn_limits, csn_limit_notices
 
 LOG: Final = logging.getLogger("trailgate.jobs.apply")  # `--follow` prints "trailgate.apply"
 SEARCHED_BYTES: Final = 1 << 30  # of the newest files, in which tables are searched for patterns
@@ -87,8 +87,9 @@ def apply_trail(
     same ``group`` continues where this one ends. ``tables`` are patterns such as ``HR.*``.
     ``on_collision`` defines what to do if an inserted row already exists, or if an updated or
     deleted row does not. Up to the CSN ``overlay_until``, inserts always overwrite existing rows,
-    and changes of missing rows are ignored. Operations up to ``after_csn`` are skipped, because the
-    tables already contain them.
+    and changes of missing rows are ignored. Operations up to the CSN ``after_csn``, or up to the
+    position ``after``, are skipped, because the tables already contain them. Transactions may share
+    a CSN; ``after_csn`` skips all of these.
 
     An operation that cannot be applied stops the run. With ``on_error="discard"`` it is written to
     the JSON lines file ``discards`` instead, and with ``"discard-transaction"`` its complete
@@ -158,6 +159,7 @@ class ApplyRun:
         self._find = partial(find_trail, trail, definitions or mapped.definitions)
         found = self._find()
         check_csn_limits(found, self._options.csn_limits)
+        check_after(found, self._options.after)
         self._source = mapped.source(found.prefix)
         self._stream = TrailStream(self._find, APPLIED)
         self._notices = NoticeLog()
@@ -429,6 +431,7 @@ class ApplyRun:
                 extend=tables.extend,
                 prepare=prepare,
                 after_csn=self._options.after_csn,
+                after=self._options.after or "",
                 keep=tables.keeps_rows,
                 fold_rows=self._reading.fold_rows if tables.folds else None,
                 notices=self._notices,

@@ -41,7 +41,7 @@ from trailgate.model.table_names import TablePatterns, describe_no_match
 from trailgate.model.transactions import mask_begins, mask_ends
 from trailgate.storage.files.trail_files import NO_DEFINITIONS, TrailFiles
 from trailgate.storage.reading.trail_definitions import TrailDefinitions, list_latest_tables
-from trailgate.storage.reading.trails import check_csn_limits, csn_limit_notices
+from trailgate.storage.reading.trails import check_after, check_csn_limits, csn_limit_notices
 
 SEARCHED: Final = 64 << 20  # bytes of a trail in which tables are searched
 TORN: Final = (
@@ -84,6 +84,7 @@ class FrameApplier:
         notices: list[str] = []
         if tables.files:
             check_csn_limits(tables, self.options.csn_limits)
+            check_after(tables, self.options.after)
             notices += csn_limit_notices(tables, self.options.csn_limits)
         known = {table.name for table in tables.definitions}
         if tables.files:
@@ -144,6 +145,7 @@ class FrameApplier:
                 extend=tables.extend,
                 prepare=_prepare_for(mapped),
                 after_csn=self.options.after_csn,
+                after=self.options.after or "",
                 keep=tables.keeps_rows,
                 fold_rows=None,
             )

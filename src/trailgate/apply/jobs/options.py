@@ -17,6 +17,16 @@ from trailgate.options import COUNT, NAMES, PATH, TEXT, Flag, Options, OptionTyp
 GROUP: Final = "trailgate"
 
 
+def _position(text: str) -> str:
+    """Normalize a position to 20 digits, so that positions compare as text."""
+    from trailgate.model.positions import (  # noqa: PLC0415  it imports numpy
+        long_position,
+        parse_position,
+    )
+
+    return long_position(*parse_position(text))
+
+
 def _types(text: str) -> tuple[str, ...]:
     """Parse the value of ``--column``. Raises ValueError if it is empty."""
     types = split_column_types(text)
@@ -30,6 +40,7 @@ def split_column_types(text: str) -> tuple[str, ...]:
     return tuple(one.strip() for one in re.split(r",(?![^()]*\))", text) if one.strip())
 
 
+POSITION: Final = OptionType("a position", _position)
 COLUMN_TYPES: Final = OptionType("a list of columns and types", _types, NAMES.passed)
 OnCollision = Literal["stop", "overlay", "insert-missing"]
 ModeName = Literal["current", "soft-delete", "history", "scd2", "append"]
@@ -73,7 +84,13 @@ class ApplyOptions:
         str | None,
         TEXT,
         Flag("CSN"),
-        "Skip operations up to this CSN, because the tables were loaded as of it.",
+        "Skip operations up to this CSN, including all transactions that share it, because the tables were loaded as of it.",
+    ] = None
+    after: Annotated[
+        str | None,
+        POSITION,
+        Flag("POSITION"),
+        "Skip operations up to this position, such as 0:679, because the tables already have them.",
     ] = None
     overlay_until: Annotated[
         str | None,
@@ -136,6 +153,7 @@ class ApplyKeywords(TypedDict, total=False):
     meta: bool
     on_collision: OnCollision
     after_csn: str | None
+    after: str | None
     overlay_until: str | None
     on_error: OnError
     discards: str | None

@@ -84,7 +84,7 @@ def apply_repaired(
     """
     given = ApplyOptions(**OPTIONS.read(options))
     _check_options(given, force=force)
-    mapped = resolve_apply_options(replace(given, after_csn=None, overlay_until=None))
+    mapped = resolve_apply_options(replace(given, after_csn=None, after=None, overlay_until=None))
     content = read_file(file, "file of discards")
     files = find_trail(trail, definitions or mapped.definitions)
     numbered = list(_rows(content, str(file)))

@@ -144,7 +144,7 @@ class SplitWork:
     - ``done``: on all other tables, operations up to this position are skipped
     - ``prepare``: maps a block of a source table to blocks of target tables
     - ``extend``: adds the columns of its mode to a table, and sets chosen column types
-    - ``after_csn``: operations up to this CSN are skipped
+    - ``after_csn``, ``after``: operations up to this CSN or position are skipped
     - ``keep``: keep the operations also as they are in the trail, and collect errors of operations
       instead of raising them
     - ``fold_rows``: fold the operations on a table (``fold_operations``) whenever there are more
@@ -163,6 +163,7 @@ class SplitWork:
     prepare: Prepare = map_to_same_table
     extend: Callable[[TargetTable], TargetTable] = field(default=lambda table: table)
     after_csn: str | None = None
+    after: str = ""
     keep: bool = False
     fold_rows: int | None = FOLD_ROWS
     notices: NoticeLog = field(default_factory=NoticeLog)
@@ -277,6 +278,8 @@ class SplitWork:
             keep &= pc.greater(block.position, known.done).to_numpy(zero_copy_only=False)
         if known.until:
             keep &= pc.less_equal(block.position, known.until).to_numpy(zero_copy_only=False)
+        if self.after:
+            keep &= ~_up_to(block, self.after)
         if self.after_csn is not None:
             later = above_csn(block.csn, self.after_csn)
             keep &= pc.fill_null(later, False).to_numpy(zero_copy_only=False)

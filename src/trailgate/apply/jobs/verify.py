@@ -336,7 +336,7 @@ def verify_tables(
     """Compare the tables of a target with the tables expected by the trail, and return the differences.
 
     Use the same options as for apply. The tables are assumed to have been empty at first, unless
-    ``after_csn``, ``overlay_until`` or ``on_collision`` show that they were loaded. In loaded
+    ``after_csn``, ``after``, ``overlay_until`` or ``on_collision`` show that they were loaded. In loaded
     tables, only rows with operations in the trail are compared, and only in the logged columns. If
     the trail's first files are missing, tables of current rows are compared in the same way, with a
     notice. For each table the first ``examples`` differing rows are returned, with the positions of
@@ -427,7 +427,10 @@ def _discard_notices(
 
 def _is_loaded(options: ApplyOptions) -> bool:
     """Return whether the options state that the tables were loaded before the trail was applied."""
-    return bool(options.after_csn or options.overlay_until) or options.on_collision != "stop"
+    return (
+        bool(options.after_csn or options.after or options.overlay_until)
+        or options.on_collision != "stop"
+    )
 
 
 def _check_modes(mapped: ResolvedApplyOptions, *, loaded: bool) -> None:

@@ -68,7 +68,7 @@ REFUSED: Final = expand_reasons(
         _NO_EXCEPTIONS: "EXCEPTIONSONLY MAPEXCEPTION",
         _NO_CONFLICTS: "RESOLVECONFLICT COMPARECOLS",
         _NO_EVENTS: "EVENTACTIONS",
-        "use --after-csn to choose where to begin": "BEGIN",
+        "use --after-csn or --after to choose where to begin": "BEGIN",
         "write HANDLECOLLISIONS, and NOHANDLECOLLISIONS for the runs after that time": (
             "HANDLECOLLISIONSUNTIL"
         ),

@@ -25,12 +25,13 @@ from trailgate.apply.targets.checkpoints import (
     ICEBERG_POSITION,
     LAKE_STATE,
     AppliedTables,
-    build_restored_table_error,
+    RestoredState,
     decode_lake_checkpoint,
     encode_lake_checkpoint,
     iceberg_group_name,
 )
 from trailgate.apply.targets.faults import build_concurrent_run_error, build_conflict_error
+from trailgate.apply.targets.iceberg_history import IcebergHistory, IcebergSnapshot
 from trailgate.apply.targets.target import AppliedPosition, TablePosition
 from trailgate.errors import ApplyError, DefinitionError, Where
 from trailgate.spark.errors import find_cause_line
@@ -46,11 +47,15 @@ NO_ICEBERG: Final = (
 
 
 class _Commits(NamedTuple):
-    """The group's position in the current snapshot of an Iceberg table and its ancestors, that snapshot's ID, and the group's highest position in any snapshot."""
+    """The ID of an Iceberg table's current snapshot, or None, and what its snapshots tell about the group's commits."""
 
-    position: str | None
     version: int | None
-    highest: str | None
+    history: IcebergHistory
+
+    @property
+    def position(self) -> str | None:
+        """The group's position in the current snapshot and its ancestors."""
+        return self.history.position
 
 
 class SessionIcebergTarget:
@@ -94,27 +99,24 @@ class SessionIcebergTarget:
     def _read_commits(self, name: str) -> _Commits:
         """Read the positions in the snapshots of an Iceberg table."""
         with _refusing(name):
-            # The latest snapshot need not have a position: another writer may have added it. So
-            # take the highest position of the table's history.
-            (row,) = self._spark.sql(
-                f"SELECT max(s.summary['{self._property}']) FILTER (WHERE h.is_current_ancestor) AS position, "
-                "max_by(h.snapshot_id, h.made_current_at) FILTER (WHERE h.is_current_ancestor) AS version, "
-                f"max(s.summary['{self._property}']) AS highest "
-                f"FROM {name}.history AS h JOIN {name}.snapshots AS s ON s.snapshot_id = h.snapshot_id"
+            rows = self._spark.sql(
+                f"SELECT s.snapshot_id, s.parent_id, s.summary['{self._property}'] AS position, r.name IS NOT NULL AS is_current "
+                f"FROM {name}.snapshots AS s LEFT JOIN {name}.refs AS r ON r.name = 'main' AND r.snapshot_id = s.snapshot_id"
             ).collect()
-        return _Commits(row["position"], row["version"], row["highest"])
+        version = next((row["snapshot_id"] for row in rows if row["is_current"]), None)
+        snapshots = {
+            row["snapshot_id"]: IcebergSnapshot(row["parent_id"], row["position"]) for row in rows
+        }
+        return _Commits(version, IcebergHistory.read(version, snapshots))
 
     def _check_rows(self, table: TargetTable, commits: _Commits) -> None:
         """Raise StorageError if the Iceberg table was rolled back to a snapshot before the group's last one."""
-        # Without any position somebody has created the table anew.
-        if commits.highest is None:
-            return
-        applied = max(commits.highest, self._applied.position(table))
-        # If the group's last snapshot is expired, nobody knows whether its rows are there.
-        if commits.position is None and commits.highest < applied:
-            return
-        if commits.position is None or commits.position < applied:
-            raise build_restored_table_error(table, commits.position, applied, None)
+        restored = self._find_restored(table.name, commits)
+        if restored is not None:
+            raise restored.build_error(table)
+
+    def _find_restored(self, name: Sequence[str], commits: _Commits) -> RestoredState | None:
+        return commits.history.find_restored("", self._applied.position(name))
 
     def _checkpoint_row(self) -> dict[str, Any] | None:
         name = self._name((LAKE_STATE, self._group))
@@ -146,7 +148,10 @@ class SessionIcebergTarget:
             found = self._read_commits(name) if exists else None
             if found is not None and found.position is not None:
                 shown = path.replace("/", ".")
-                applied.append(TablePosition(shown, found.position, found.version))
+                restored = self._find_restored(path.split("/"), found)
+                notice = None if restored is None else restored.describe(shown)
+                at = TablePosition(shown, found.position, found.version, notice=notice)
+                applied.append(at)
         return applied
 
     def find_table(self, table: TargetTable) -> TargetTable | None:

@@ -45,7 +45,7 @@ GONE_HINT: Final = "Restore the table, or create it yourself if it may begin emp
 
 
 class _AppliedTable(NamedTuple):
-    """A table as a group's checkpoint lists it: the result of ``encode_known_columns``, and the position of its last commit.
+    """A table as a group's checkpoint lists it: the result of ``encode_known_columns``, the position of its last commit, and in Iceberg the IDs of its columns (``iceberg_fields.py``).
 
     Each is None if the checkpoint does not have it: an earlier version wrote it, or a run was
     killed before it.
@@ -53,13 +53,48 @@ class _AppliedTable(NamedTuple):
 
     known_columns: str | None = None
     position: str | None = None
+    field_ids: str | None = None
+
+
+class RestoredState(NamedTuple):
+    """What a table of a lake has that somebody has restored to an older state.
+
+    ``actual`` is the position up to which the table has the operations of the group, or None if
+    there is none or it is unknown. ``applied`` is the position up to which the group has applied
+    the table.
+    """
+
+    actual: str | None
+    applied: str
+
+    @classmethod
+    def find(cls, actual: str | None, applied: str) -> RestoredState | None:
+        """Return the state of a table with these positions, or None if the table lacks no operation."""
+        return cls(actual, applied) if actual is None or actual < applied else None
+
+    def describe(self, table: str) -> str:
+        """Return a sentence about the table, which begins with the words ``table``."""
+        actual, applied = self.actual, short_position(self.applied)
+        has = (
+            "lacks operations"
+            if actual is None
+            else f"has the operations up to position {short_position(actual)}"
+        )
+        return f"{table} was restored to an older state: it {has}, but the group has applied it up to position {applied}"
+
+    def build_error(self, table: TargetTable) -> StorageError:
+        """Build the error for the table."""
+        # Not by its CSN, which later transactions may share.
+        after = "" if self.actual is None else f" --after {short_position(self.actual)}"
+        hint = f"Restore its newest state again; or exclude it from this group, and apply the missing operations with another one: --group NAME{after}"
+        return StorageError(self.describe("the table"), where=Where(table=str(table)), hint=hint)
 
 
 class AppliedTables:
     """The tables of a lake that a group has written, as its checkpoint lists them.
 
     ``rows`` is the only row of the group's checkpoint table, or empty. A row of an earlier version
-    lacks the columns ``known_columns`` and ``positions``.
+    lacks the columns ``known_columns``, ``positions`` and ``field_ids``.
     """
 
     def __init__(self, rows: Iterable[Mapping[str, Any]]) -> None:
@@ -71,33 +106,39 @@ class AppliedTables:
                 row["tables"],
                 row.get("known_columns") or repeat(None),
                 row.get("positions") or repeat(None),
+                row.get("field_ids") or repeat(None),
                 strict=False,
             )
         }
 
     def __contains__(self, table: TargetTable) -> bool:
-        return _path(table) in self._tables
+        return _path(table.name) in self._tables
 
     def paths(self) -> list[str]:
         """Return the paths of the tables, such as ``hr/jobs``, in order."""
         return sorted(self._tables)
 
-    def position(self, table: TargetTable) -> str:
-        """Return the position of a table's last commit, or "" if it is unknown."""
-        return self._tables.get(_path(table), _AppliedTable()).position or ""
+    def position(self, name: Sequence[str]) -> str:
+        """Return the position of the last commit of a table with this name, or "" if it is unknown."""
+        return self._tables.get(_path(name), _AppliedTable()).position or ""
+
+    def field_ids(self, table: TargetTable) -> str | None:
+        """Return the IDs of a table's columns when it was last written, or None if they are unknown."""
+        return self._tables.get(_path(table.name), _AppliedTable()).field_ids
 
     def check_columns(self, table: TargetTable, existing: TargetTable) -> None:
         """Raise DefinitionError if the lake's table lacks a column that was applied to it (see ``check_known_columns``)."""
-        known = self._tables.get(_path(table), _AppliedTable()).known_columns
+        known = self._tables.get(_path(table.name), _AppliedTable()).known_columns
         check_known_columns(table, existing, known)
 
     def set_at_least(self, table: TargetTable, position: str) -> None:
         """List a table with the columns that it has now, and with the later one of its position and ``position``."""
-        self.set(table, max(self.position(table), position))
+        self.set(table, max(self.position(table.name), position))
 
-    def set(self, table: TargetTable, position: str | None) -> None:
-        """List a table with the columns that it has now, and with a position."""
-        self._tables[_path(table)] = _AppliedTable(encode_known_columns(table), position)
+    def set(self, table: TargetTable, position: str | None, field_ids: str | None = None) -> None:
+        """List a table with the columns that it has now, with a position, and with their IDs. Without IDs, those of before remain."""
+        ids = field_ids or self.field_ids(table)
+        self._tables[_path(table.name)] = _AppliedTable(encode_known_columns(table), position, ids)
 
     def columns(self) -> dict[str, list[Any]]:
         """Return the columns of the checkpoint table that list the tables: an element for each table."""
@@ -106,11 +147,12 @@ class AppliedTables:
             "tables": self.paths(),
             "known_columns": [one.known_columns for one in tables],
             "positions": [one.position for one in tables],
+            "field_ids": [one.field_ids for one in tables],
         }
 
 
-def _path(table: TargetTable) -> str:
-    return "/".join(table.name)
+def _path(name: Sequence[str]) -> str:
+    return "/".join(name)
 
 
 def parse_group_positions(
@@ -151,6 +193,7 @@ def encode_lake_checkpoint(
             # An element for each of ``tables``.
             ("known_columns", pa.list_(pa.string())),
             ("positions", pa.list_(pa.string())),
+            ("field_ids", pa.list_(pa.string())),
             ("digest", pa.string()),
             ("reached", pa.string()),
         ]
@@ -175,26 +218,6 @@ def build_dropped_table_error(name: str) -> DefinitionError:
     """Build the error for a table to which operations were applied, and which the target no longer has."""
     problem = "the target's table no longer exists, but operations were applied to it before"
     return DefinitionError(problem, where=Where(table=name), hint=GONE_HINT)
-
-
-def build_restored_table_error(
-    table: TargetTable, actual: str | None, applied: str, csn: str | None
-) -> StorageError:
-    """Build the error for a table that somebody has restored to an older state.
-
-    ``actual`` is the position up to which the table has the operations of the group, with its CSN,
-    or None if there is none or it is unknown. ``applied`` is the position up to which the group has
-    applied the table.
-    """
-    has = (
-        "lacks operations"
-        if actual is None
-        else f"has the operations up to position {short_position(actual)}"
-    )
-    problem = f"the table was restored to an older state: it {has}, but the group has applied it up to position {short_position(applied)}"
-    after = "" if actual is None else f" --after-csn {csn or 'CSN'}"
-    hint = f"Restore its newest state again; or exclude it from this group, and apply the missing operations with another one: --group NAME{after}"
-    return StorageError(problem, where=Where(table=str(table)), hint=hint)
 
 
 def iceberg_group_name(group: str) -> str:

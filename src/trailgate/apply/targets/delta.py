@@ -36,8 +36,8 @@ from trailgate.apply.targets import sql
 from trailgate.apply.targets.checkpoints import (
     LAKE_STATE,
     AppliedTables,
+    RestoredState,
     build_dropped_table_error,
-    build_restored_table_error,
     decode_lake_checkpoint,
     encode_lake_checkpoint,
 )
@@ -147,10 +147,13 @@ class DeltaTarget:
             number = None if table is None else table.transaction_version(self._app)
             if table is not None and number is not None:
                 found = find_group_commit(place, self._app, table.version())
+                shown, at = name.replace("/", "."), _position(number)
+                restored = self._find_restored(name.split("/"), number, found)
                 if found is None or found.transaction != number:
                     found = GroupCommit()
-                shown, at = name.replace("/", "."), _position(number)
-                positions.append(TablePosition(shown, at, table.version(), found.csn, found.op_ts))
+                notice = None if restored is None else restored.describe(shown)
+                of_commit = (table.version(), found.csn, found.op_ts, notice)
+                positions.append(TablePosition(shown, at, *of_commit))
         return positions
 
     @property
@@ -334,14 +337,24 @@ class DeltaTarget:
         # Without a transaction somebody has created the table anew.
         if number is None or version == checked:
             return
-        applied = max(_position(number), self._applied.position(table))
         found = find_group_commit(place, self._app, version, checked)
+        restored = self._find_restored(table.name, number, found)
+        if restored is not None:
+            raise restored.build_error(table)
+        self._checked[place.address] = version
+
+    def _find_restored(
+        self, name: Sequence[str], number: int, found: GroupCommit | None
+    ) -> RestoredState | None:
+        """Return what a Delta table has if it was restored to a state before the group's last commit.
+
+        ``number`` is the version of its application transaction, and ``found`` the commit of the
+        group that its rows come from, or None if that is unknown.
+        """
         if found is None:
             found = GroupCommit(number)
         actual = None if found.transaction is None else _position(found.transaction)
-        if actual is None or actual < applied:
-            raise build_restored_table_error(table, actual, applied, found.csn)
-        self._checked[place.address] = version
+        return RestoredState.find(actual, max(_position(number), self._applied.position(name)))
 
     def _merge(self, effects: TableChanges, at: AppliedPosition) -> None:
         """Merge changes by key into a Delta table with delta-rs, and commit them together with the position."""

@@ -52,7 +52,7 @@ CONSTRAINT: Final = "delta.constraints."
 INVARIANT: Final = "delta.invariants"
 APPEND_ONLY: Final = "delta.appendOnly"
 RULE_HINT: Final = "Change the constraint, exclude the table with --tables, or discard such operations with --on-error discard"
-ROW: Final = "_trailgate_row"  # the column of the temporary table with the number of a row
+ROW: Final = "_trailgate_row"  # of the temporary table: the number of a row
 
 
 class RowRule(NamedTuple):
@@ -160,17 +160,19 @@ def find_rule_breaks(
     A row for which delta-rs cannot evaluate a rule, such as a cast of 'x' to a number, breaks it.
     Raises ApplyError if a rule cannot be evaluated at all: delta-rs cannot write the table then.
     """
-    schema = _without_rules(table)
+    fields = json.loads(table.schema().to_json())["fields"]
+    number = _find_free_name(fields)
+    schema = _without_rules(fields, number)
     isolation = BadRowIsolation(rows.num_rows)
     for part in isolation:
         with isolation:
             # Complete before the first one is yielded: if it fails, the part is tried in halves.
             slice_ = rows.slice(part.start, len(part))
-            breaks = list(_evaluate_rules(path, schema, slice_, rules))
+            breaks = list(_evaluate_rules(path, schema, slice_, rules, number))
             yield from ((found + part.start, error) for found, error in breaks)
     if not isolation.errors:
         return
-    for _ in _evaluate_rules(path, schema, rows[:0], rules):
+    for _ in _evaluate_rules(path, schema, rows[:0], rules, number):
         pass
     for row, error in isolation.errors.items():
         if not isinstance(error, ApplyError):
@@ -179,10 +181,11 @@ def find_rule_breaks(
 
 
 def _evaluate_rules(
-    path: str, schema: Schema, rows: pa.Table, rules: Sequence[RowRule]
+    path: str, schema: Schema, rows: pa.Table, rules: Sequence[RowRule], number: str
 ) -> Iterator[tuple[Longs, RowRefusedError]]:
+    """Yield the indexes of the rows that break a rule. ``number`` is the column of the schema for these indexes."""
     with TemporaryDirectory(prefix="trailgate") as folder:
-        numbered = rows.append_column(ROW, pa.array(np.arange(rows.num_rows)))
+        numbered = rows.append_column(number, pa.array(np.arange(rows.num_rows)))
 
         def write() -> DeltaTable:
             scratch = DeltaTable.create(folder, schema)
@@ -193,20 +196,27 @@ def _evaluate_rules(
         for rule in rules:
             # The newline ends a comment in the condition.
             broken = f"({rule.condition}\n) IS NOT TRUE"
-            found = call_delta(path, partial(_read_numbers, scratch, broken))
+            found = call_delta(path, partial(_read_numbers, scratch, number, broken))
             yield np.sort(found), rule.error
 
 
-def _read_numbers(scratch: DeltaTable, condition: str) -> Longs:
-    numbers: Longs = pa.table(scratch.scan([ROW], condition))[ROW].to_numpy()
+def _read_numbers(scratch: DeltaTable, name: str, condition: str) -> Longs:
+    numbers: Longs = pa.table(scratch.scan([name], condition))[name].to_numpy()
     return numbers
 
 
-def _without_rules(table: DeltaTable) -> Schema:
-    """Return the schema of a Delta table without rules, but with generated columns, and with the column ``ROW``."""
-    fields = json.loads(table.schema().to_json())["fields"]
-    number = {"name": ROW, "type": "long", "nullable": True, "metadata": {}}
-    plain = [*map(_allow_all, fields), number]
+def _find_free_name(fields: Sequence[Any]) -> str:
+    """Return ``ROW``, or a longer name if a column has that one in any case."""
+    names, free = {one["name"].casefold() for one in fields}, ROW
+    while free in names:
+        free += "_"
+    return free
+
+
+def _without_rules(fields: Sequence[Any], number: str) -> Schema:
+    """Return the schema of a Delta table with these columns, without rules, but with generated columns, and with a column for the numbers of rows."""
+    added = {"name": number, "type": "long", "nullable": True, "metadata": {}}
+    plain = [*map(_allow_all, fields), added]
     return Schema.from_json(json.dumps({"type": "struct", "fields": plain}))
 
 

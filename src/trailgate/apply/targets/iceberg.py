@@ -16,7 +16,7 @@ another writer has committed a newer one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, Final
 
@@ -35,8 +35,8 @@ from trailgate.apply.targets.checkpoints import (
     ICEBERG_POSITION,
     LAKE_STATE,
     AppliedTables,
+    RestoredState,
     build_dropped_table_error,
-    build_restored_table_error,
     decode_lake_checkpoint,
     encode_lake_checkpoint,
     group_of_iceberg_name,
@@ -53,6 +53,8 @@ from trailgate.apply.targets.iceberg_catalogs import (
 from trailgate.apply.targets.iceberg_checks import find_unfit_rows
 from trailgate.apply.targets.iceberg_commits import FILE_BYTES, commit_rows
 from trailgate.apply.targets.iceberg_errors import convert_iceberg_errors
+from trailgate.apply.targets.iceberg_fields import check_field_ids, encode_field_ids
+from trailgate.apply.targets.iceberg_history import IcebergHistory, IcebergSnapshot
 from trailgate.apply.targets.iceberg_rows import (
     check_delete_files,
     close_rows,
@@ -153,7 +155,12 @@ class IcebergTarget:
             if table is not None and position is not None:
                 commit = self._find_commit(table, position)
                 snapshot = table.metadata.current_snapshot_id
-                positions.append(TablePosition(name.replace("/", "."), position, snapshot, *commit))
+                shown, restored = (
+                    name.replace("/", "."),
+                    self._find_restored(name.split("/"), table),
+                )
+                notice = None if restored is None else restored.describe(shown)
+                positions.append(TablePosition(shown, position, snapshot, *commit, notice))
         return positions
 
     def _find_commit(self, table: Table, position: str) -> tuple[str | None, int | None]:
@@ -186,7 +193,7 @@ class IcebergTarget:
         return self._define(table, loaded)
 
     def _define(self, table: TargetTable, loaded: Table) -> TargetTable:
-        """Return the table with the columns of an Iceberg table. Raises DefinitionError if somebody has dropped an applied one."""
+        """Return the table with the columns of an Iceberg table. Raises DefinitionError if somebody has dropped or renamed an applied one."""
         existing = table.as_defined(table.name, read_arrow_schema(loaded))
         try:
             self._applied.check_columns(table, existing)
@@ -194,25 +201,29 @@ class IcebergTarget:
             # A column that was added later is missing in a restored table too.
             self._check_rows(table, loaded)
             raise
+        position = self._find_position(loaded)
+        if position is not None:
+            check_field_ids(table, loaded, self._applied.field_ids(table), position)
         return existing
 
     def _check_rows(self, table: TargetTable, loaded: Table) -> None:
         """Raise StorageError if the Iceberg table was rolled back to a snapshot before the group's last one."""
+        restored = self._find_restored(table.name, loaded)
+        if restored is not None:
+            raise restored.build_error(table)
+
+    def _find_restored(self, name: Sequence[str], loaded: Table) -> RestoredState | None:
+        snapshots = {
+            one.snapshot_id: IcebergSnapshot(
+                one.parent_snapshot_id,
+                _read_properties(one).get(self._property),
+                one.sequence_number,
+            )
+            for one in loaded.metadata.snapshots
+        }
+        history = IcebergHistory.read(loaded.metadata.current_snapshot_id, snapshots)
         stored = loaded.properties.get(self._property, "")
-        commits = map(_read_properties, loaded.metadata.snapshots)
-        newest = max((one.get(self._property, "") for one in commits), default="")
-        # Without any position somebody has created the table anew.
-        if not (stored or newest):
-            return
-        applied = max(stored, newest, self._applied.position(table))
-        last = next((one for one in _read_commits(loaded) if self._property in one), None)
-        # If the group's last snapshot is expired, nobody knows whether its rows are there.
-        if last is None and newest < applied:
-            return
-        actual = None if last is None else last[self._property]
-        if actual is None or actual < applied:
-            csn = None if last is None else last.get(f"trailgate.{self._group}.csn")
-            raise build_restored_table_error(table, actual, applied, csn)
+        return history.find_restored(stored, self._applied.position(name))
 
     def plan_table(self, table: TargetTable) -> TargetTable:
         """Return the table unchanged, because Iceberg can represent all of its types."""
@@ -291,7 +302,7 @@ class IcebergTarget:
                 commit_rows(loaded, removed, rows, self._describe(at))
                 self._positions[table.name] = at.position
         at_position = self._positions.get(table.name)
-        self._applied.set(table, at_position)
+        self._applied.set(table, at_position, encode_field_ids(loaded))
 
     def commit(self, at: AppliedPosition) -> None:
         """Record in the checkpoint that all Iceberg tables are applied up to the position."""

@@ -95,7 +95,8 @@ class RefusedRows:
 class TablePosition(NamedTuple):
     """The position up to which one table of a target is applied, with the CSN and commit time (microseconds since 1970 UTC) of that operation.
 
-    ``version`` is the version of the table, if the target has versions.
+    ``version`` is the version of the table, if the target has versions. ``notice`` is a sentence if
+    the table does not have all operations up to the position, because somebody has restored it.
     """
 
     table: str
@@ -103,6 +104,7 @@ class TablePosition(NamedTuple):
     version: int | None = None
     csn: str | None = None
     op_ts: int | None = None
+    notice: str | None = None
 
 
 class GroupPosition(NamedTuple):

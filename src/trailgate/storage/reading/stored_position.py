@@ -13,7 +13,7 @@ from hashlib import blake2b
 from typing import Final, NamedTuple
 
 from trailgate.errors import DecodeError, StorageError, Where
-from trailgate.model.positions import parse_position
+from trailgate.model.positions import parse_position, short_position
 from trailgate.storage.files.addresses import name_of
 from trailgate.storage.files.trail_files import TrailFiles, TrailPosition
 from trailgate.storage.reading.trail_file import LONGEST, TrailFileReader
@@ -28,7 +28,7 @@ class TrailUse(NamedTuple):
     """The purpose for which a trail is read, such as applying it, as words for error messages.
 
     ``done`` is what happened to its operations, such as "applied". ``missing`` is the hint if files
-    are missing, in which ``{}`` stands for the option that skips operations by CSN. ``changed`` is
+    are missing, in which ``{}`` stands for the option that skips the operations before them. ``changed`` is
     the hint if the trail was replaced by another one.
     """
 
@@ -105,7 +105,8 @@ def _check_files(trail: TrailFiles, stored: StoredPosition, use: TrailUse) -> No
             if needed.number == last
             else f"files number {needed.number} to {last} are"
         )
-        skip = "" if stored.csn is None else f" --after-csn {stored.csn}"
+        # Not by its CSN, which later transactions may share.
+        skip = f" --after {short_position(stored.position)}" if stored.position else ""
         raise StorageError(
             f"{missing} missing: the trail was read up to position {_short(needed)}, but now begins at file number {first}",
             where=where,

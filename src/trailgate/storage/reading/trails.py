@@ -15,9 +15,9 @@ from typing import Final, Literal
 
 import pyarrow as pa
 
-from trailgate.errors import DecodeError, TrailgateError, mask_logins
+from trailgate.errors import DecodeError, OptionError, TrailgateError, mask_logins
 from trailgate.model.csns import above_csn, check_csn
-from trailgate.model.positions import parse_position
+from trailgate.model.positions import parse_position, short_position
 from trailgate.model.shapes import Projection, resolve_columns
 from trailgate.model.table_names import TablePatterns, describe_no_match
 from trailgate.model.tables import Definitions, Table
@@ -215,6 +215,16 @@ def check_csn_limits(trail: TrailFiles, limits: Mapping[str, str | None]) -> Non
     for csn in (value for batch in first for value in batch["csn"].to_pylist()):
         for name, limit in stated.items():
             check_csn(name, limit, csn or "")
+
+
+def check_after(trail: TrailFiles, position: str | None) -> None:
+    """Raise OptionError if a position of 20 digits, after which to start, is after the trail's end."""
+    if position is not None and TrailPosition(*parse_position(position)) > trail.end:
+        end = f"{trail.end.number}:{trail.end.offset}"
+        problem = (
+            f"the position {short_position(position)} is after the trail's end, which is {end}"
+        )
+        raise OptionError(problem)
 
 
 def csn_limit_notices(trail: TrailFiles, limits: Mapping[str, str | None]) -> Iterator[str]:
