@@ -12,7 +12,7 @@ import pytest
 
 from capture_place import QUARANTINE, Place
 from jobs.receive.test_receive_laws import bodies, names
-from trailgate.errors import DecodeError, TransactionError
+from trailgate.errors import DecodeError, StorageError, TransactionError
 from trailgate.jobs.capture.plan import CaptureOptions
 from trailgate.storage.files.manifest import read_manifest
 
@@ -104,22 +104,50 @@ def test_a_part_that_is_still_bad_is_quarantined_with_its_transaction(place: Pla
     assert names(place, "ot") == before
 
 
-ORDINARY: Final[Mapping[str, Callable[[Place], object]]] = {
-    "of another quarantine": lambda place: (place.folder / "ot.quarantine.jsonl").write_text(
-        (place.folder / "ot.quarantine.jsonl").read_text().replace("messages/", "other/")
-    ),
-    "whose quarantine was deleted": lambda place: (place.folder / "ot.quarantine.jsonl").unlink(),
+def test_messages_of_another_quarantine_are_like_any_others(place: Place) -> None:
+    before, rows = names(place, "ot"), rows_of(place)
+    for row in rows:
+        row["source"] = row["source"].replace("messages/", "other/")
+
+    assert repair(place, [rows[1], rows[3]]) == 2
+    assert names(place, "ot") == [*before, ("2", "B"), ("3", "E")]
+
+
+CHANGED: Final[Mapping[str, Callable[[Path], object]]] = {
+    "deleted": lambda path: path.unlink(),
+    "longer": lambda path: path.write_text(path.read_text().replace('"bad', '"repaired')),
+    "shorter": lambda path: path.write_text(path.read_text().partition("\n")[0] + "\n"),
 }
 
 
-@pytest.mark.parametrize("case", [*ORDINARY])
-def test_messages_that_are_not_of_the_quarantine_are_like_any_others(
+@pytest.mark.parametrize("case", [*CHANGED])
+def test_nothing_is_repaired_while_the_quarantine_is_not_as_it_was_written(
     place: Place, case: str
 ) -> None:
+    """Lines that were captured before would not be recognized, in this run and in later ones."""
     before, rows = names(place, "ot"), rows_of(place)
-    ORDINARY[case](place)
+    path = place.folder / "ot.quarantine.jsonl"
+    original = path.read_text()
+    CHANGED[case](path)
+    if case == "longer" and path.read_text() == original:
+        path.write_text("x" + original)
 
-    assert repair(place, [rows[1], rows[3]]) == 2
+    with pytest.raises(StorageError, match="that the manifest states") as raised:
+        repair(place, rows)
+    assert raised.value.hint is not None
+    assert "Restore the file: without it" in raised.value.hint
+    assert names(place, "ot") == before
+    path.write_text(original)
+    assert repair(place, rows, number=2) == len(rows)
+    with pytest.raises(DecodeError, match="captured or quarantined again before"):
+        repair(place, rows, number=3)
+
+
+def test_lines_of_a_deleted_quarantine_can_be_captured_unchecked(place: Place) -> None:
+    before, rows = names(place, "ot"), rows_of(place)
+    (place.folder / "ot.quarantine.jsonl").unlink()
+
+    assert repair(place, [rows[1], rows[3]], CaptureOptions(again=True)) == 2
     assert names(place, "ot") == [*before, ("2", "B"), ("3", "E")]
 
 
@@ -250,6 +278,35 @@ def test_messages_with_the_same_identity_are_captured_as_often_as_they_are_quara
         repair(place, rows, number=3)
 
     assert place.names("ot") == ["x", "x", "r1", "r2"]
+
+
+def test_of_two_messages_with_the_same_identity_none_is_called_captured(tmp_path: Path) -> None:
+    """Only their contents tell them apart, so no line may be named as the one to remove."""
+    place, file = Place(tmp_path), tmp_path / "hour.jsonl"
+    for more in "12":
+        sent = ["bad", f"I,MY.ORDERS,2026-01-01,{more},x"]
+        file.write_text("".join(json.dumps({"body": body}) + "\n" for body in sent))
+        place.run("ot", QUARANTINE, file)
+    lines = (tmp_path / "ot.quarantine.jsonl").read_text().splitlines()
+    rows = [json.loads(line) for line in lines]
+    for number, row in enumerate(rows, 1):
+        row["body"] = f"I,MY.ORDERS,2026-01-01,{number},r{number}"
+    assert repair(place, rows[:1], number=1) == 1
+
+    with pytest.raises(DecodeError, match="one of the two was captured before"):
+        repair(place, rows, number=2)
+    assert repair(place, rows[1:], number=3) == 1
+    assert place.names("ot") == ["x", "x", "r1", "r2"]
+
+
+def test_lines_in_utf_16_are_refused(place: Place) -> None:
+    before, rows = names(place, "ot"), rows_of(place)
+    path = place.folder / "fix.jsonl"
+    path.write_text(json.dumps(rows[1]), encoding="utf-16")
+
+    with pytest.raises(DecodeError, match="the line is not JSON"):
+        place.run("ot", None, path)
+    assert names(place, "ot") == before
 
 
 FAULTY: Final[Mapping[str, tuple[Callable[[dict[str, Any]], bytes], str]]] = {

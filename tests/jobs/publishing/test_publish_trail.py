@@ -391,3 +391,22 @@ def test_a_position_after_the_published_one_is_not_skipped_to_in_silence(tmp_pat
     assert len(summary.notices) == 1
     assert "the publication continues after 0:" in summary.notices[0]
     assert again.notices == ()
+
+
+def test_a_corrected_start_counts_as_long_as_nothing_is_published(
+    trail: Path, tmp_path: Path
+) -> None:
+    """The first run began too late, and so did a second one that found no transaction that had ended."""
+    end = find_trail(trail).end
+    whole = publish_trail(trail, tmp_path / "all", "json")
+    first = publish_trail(trail, tmp_path / "all2", "json", after="0:0")
+    for to in ("same", "later"):
+        late = publish_trail(trail, tmp_path / to, "json", after=f"{end.number}:{end.offset}")
+        assert late.messages == 0
+
+    corrected = publish_trail(trail, tmp_path / "same", "json", after="0:0")
+    again = publish_trail(trail, tmp_path / "later", "json")
+
+    assert corrected.messages == first.messages == whole.messages
+    assert bodies(tmp_path / "same") == bodies(tmp_path / "all")
+    assert again.messages == 0

@@ -20,6 +20,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, fields, replace
+from functools import partial
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
@@ -188,13 +189,18 @@ def _check_repaired(
     *,
     again: bool,
 ) -> str:
-    """Check the messages that are repaired ones of the trail's quarantine, and return the digests to remember."""
+    """Check the messages that are repaired ones of the trail's quarantine, and return the digests to remember.
+
+    Raises StorageError if there are lines of a quarantine, and that of the trail was deleted or
+    edited, unless they are captured ``again``.
+    """
     if manifest is None or not manifest.quarantine:
         return ""
     from trailgate.jobs.capture.repaired_lines import TrailQuarantine, check_repaired_files  # noqa: PLC0415  only trails with a quarantine
 
     files = tuple(MessageFile(*one) for one in location.quarantine_files(manifest))
-    quarantine = TrailQuarantine(files, manifest.repaired, again=again)
+    check = (lambda: None) if again else partial(location.check_quarantine, manifest)
+    quarantine = TrailQuarantine(files, manifest.repaired, again=again, check=check)
     state = capture.state_after(manifest.last_id or None)
     return check_repaired_files(capture, source.files, quarantine, state)
 

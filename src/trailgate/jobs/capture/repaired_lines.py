@@ -13,12 +13,12 @@ quarantines, which are like other messages.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 from trailgate.capture.capture import Capture
-from trailgate.errors import DecodeError, shown_source
+from trailgate.errors import DecodeError, StorageError, shown_source
 from trailgate.jobs.capture.repaired_units import Candidate, check_repaired_units
 from trailgate.messages.units import TransactionState
 from trailgate.storage.reading.message_files import MessageFile
@@ -29,6 +29,7 @@ from trailgate.storage.reading.quarantine_lines import (
 )
 
 NAMED: Final = 10  # stretches of lines that an error lists
+UNKNOWN: Final = "Restore the file: without it, lines that were captured before are not recognized. If they are lines of another trail's quarantine, --again captures them without this check"
 
 _Faults = Mapping[tuple[str, str], DecodeError]
 
@@ -38,12 +39,14 @@ class TrailQuarantine:
     """The quarantine of a trail that is captured from files, in a file for all runs or for each.
 
     ``repaired`` are the digests of the messages that were repaired and captured before, as in the
-    manifest. With ``again``, they may be captured once more.
+    manifest. With ``again``, they may be captured once more. ``check`` raises StorageError if the
+    files are not as the capture has written them.
     """
 
     files: Sequence[MessageFile]
     repaired: str = ""
     again: bool = False
+    check: Callable[[], None] = lambda: None
 
     def known(self) -> Counter[str]:
         """Count the messages that were captured before by digest."""
@@ -95,8 +98,9 @@ def check_repaired_files(
     """Check the lines of message files that repair messages of the trail's quarantine.
 
     Returns the digests of these messages, to add to the manifest. Raises DecodeError if a message
-    was captured before or is in the files twice, and TransactionError if only some messages of a
-    transaction are repaired. `state` is the state at the end of the trail.
+    was captured before or is in the files twice, TransactionError if only some messages of a
+    transaction are repaired, and StorageError if the quarantine was deleted or edited. `state` is
+    the state at the end of the trail.
     """
     lines: list[QuarantineLine] = []
     faults: dict[tuple[str, str], DecodeError] = {}
@@ -109,6 +113,7 @@ def check_repaired_files(
             lines.append(line if capture.spans_messages else replace(line, body=b"", headers={}))
     if not lines:
         return ""
+    _check_unchanged(quarantine)
     own = quarantine.count(line.digest for line in lines)
     added = _check_repeats(lines, own, quarantine)
     if capture.spans_messages and own:
@@ -119,6 +124,15 @@ def check_repaired_files(
         candidates = quarantine.candidates(repaired, faults)
         check_repaired_units(capture, candidates, state)
     return "".join(sorted(added.elements()))
+
+
+def _check_unchanged(quarantine: TrailQuarantine) -> None:
+    """Raise StorageError if the quarantine was deleted or edited: nobody knows then which lines repair its messages."""
+    try:
+        quarantine.check()
+    except StorageError as error:
+        error.hint = UNKNOWN
+        raise
 
 
 def _check_repeats(
@@ -141,6 +155,9 @@ def _check_repeats(
         if passed[line.digest] + before[line.digest] > most[line.digest]:
             if not before[line.digest]:
                 raise _duplicate(line, first[line.digest])
+            # Some of several messages with this digest were captured, and not all.
+            if before[line.digest] < most[line.digest]:
+                raise _ambiguous(line, first[line.digest])
             repeats.append(line)
         first.setdefault(line.digest, line)
     if repeats:
@@ -151,6 +168,13 @@ def _check_repeats(
 def _duplicate(line: QuarantineLine, first: QuarantineLine) -> DecodeError:
     problem = f"the quarantined message that this line repairs is also in {shown_source(first.path)}, line {first.number}"
     return DecodeError(problem, where=line.where, hint="Keep only the line that is right")
+
+
+def _ambiguous(line: QuarantineLine, first: QuarantineLine) -> DecodeError:
+    """Build the error of two lines of which one was captured before. Both have the same source, position and reason."""
+    problem = f"this line repairs a message with the same source, position and reason as {shown_source(first.path)}, line {first.number}, and one of the two was captured before"
+    hint = "Remove the one that was captured: only its contents tell which it is"
+    return DecodeError(problem, where=line.where, hint=hint)
 
 
 def _repeated(lines: Sequence[QuarantineLine]) -> DecodeError:

@@ -141,7 +141,7 @@ class BrokerSink:
         """
         where = Where(source=self.name)
         text = call_with_retries(self._sender.open, self._retries)
-        known = PublishedState(source, form, position=after or "")
+        known = PublishedState(source, form)
         if text is not None:
             stored = StoredState.decode(text, where)
             # As in a folder: a run that published nothing is continued, and one with other options
@@ -150,7 +150,7 @@ class BrokerSink:
                 stored.state.check(source, form, where, GROUP_IS, OTHER_GROUP)
                 known = replace(stored.state, source=source)
                 self._sender.remember(stored.tables)
-        self.published = known
+        self.published = known = known.starting_after(after)
         # Storing the state at once makes this the run that publishes: one that was fenced finds
         # a state that is not its own when it connects again.
         self._stored = text

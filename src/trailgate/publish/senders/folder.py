@@ -271,8 +271,7 @@ class MessageFileWriter:
 
     def begin(self, source: str, form: Mapping[str, str], after: str | None) -> PublishedState:
         """Open the message folder; see ``Sink``."""
-        del after  # read by the job if nothing is published
-        self.published = check_folder(self._folder, source, form)
+        self.published = check_folder(self._folder, source, form).starting_after(after)
         self._folder.begin(self._fields(self.published))
         return self.published
 

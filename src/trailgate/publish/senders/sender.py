@@ -11,9 +11,9 @@ import json
 import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from types import MappingProxyType
-from typing import Final, NamedTuple, Protocol, TypeVar
+from typing import Final, NamedTuple, Protocol, Self, TypeVar
 
 import numpy as np
 import pyarrow.compute as pc
@@ -66,6 +66,12 @@ class PublishedState:
     csn: str = ""
     digest: str = ""
     reached: str = ""
+
+    def starting_after(self, after: str | None) -> Self:
+        """Return the state with the position ``after`` as its start, unless it is None or something was published already."""
+        if after is None or self.operations:
+            return self
+        return replace(self, position=after, csn="", digest="", reached="")
 
     def check(
         self, source: str, form: Mapping[str, str], where: Where, what: str, hint: str

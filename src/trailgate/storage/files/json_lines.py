@@ -51,7 +51,8 @@ def encode_json(value: object) -> bytes:
 def parse_message_line(line: bytes) -> tuple[bytes, Mapping[str, str]]:
     """Parse a JSON line (``.jsonl``) into the body and headers of a message. Raises DecodeError."""
     try:
-        fields = json.loads(line)
+        # Not json.loads(line), which takes bytes in UTF-16 too. A byte order mark begins a file.
+        fields = json.loads(line.decode("utf-8-sig", "surrogatepass"))
     except (ValueError, RecursionError) as error:
         raise DecodeError(f"the line is not JSON: {error}", where=Where(raw=line)) from None
     if not isinstance(fields, dict):

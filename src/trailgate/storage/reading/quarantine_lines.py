@@ -109,7 +109,7 @@ def _parse(line: bytes, path: str, number: int) -> QuarantineLine:
         body, headers = parse_message_line(line)
     except DecodeError as error:
         raise error.with_place(source=path, line=number) from None
-    identity = _identity(json.loads(line))
+    identity = _identity(json.loads(line.decode("utf-8-sig", "surrogatepass")))
     return QuarantineLine(
         path=path, number=number, body=body, headers=headers, fault=None, **identity
     )

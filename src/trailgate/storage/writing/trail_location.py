@@ -190,10 +190,14 @@ class TrailLocation:
         return f"{self.prefix}.quarantine{own}.jsonl"
 
     def check_quarantine(self, manifest: Manifest) -> None:
-        """Raise StorageError if the quarantine file became shorter, or was edited and became longer.
-
-        The trail is on a local disk. In an object store each publication has its own file.
-        """
+        """Raise StorageError if a quarantine file is missing, became shorter, or was edited and became longer."""
+        if not self.backend.appends:
+            # In an object store each publication has its own file.
+            if sum(size for _, size in self.quarantine_files(manifest)) < manifest.quarantine:
+                problem = "a file of the trail's quarantine is missing or became shorter"
+                name = f"{self.prefix}.quarantine.*.jsonl"
+                raise StorageError(problem, where=Where(source=name), hint="Restore the file")
+            return
         path = Path(f"{self.prefix}.quarantine.jsonl")
         check_kept_lines(path, manifest.quarantine, manifest.quarantine_end)
 
