@@ -214,7 +214,6 @@ def _column_versions(
     if not len(kept):
         return no_net_changes(with_version_key(table))
     group = group[kept]
-    # The first visible state of each key.
     first = np.append(True, np.diff(group) != 0)
     # From here on, index i is the state after operation kept[i]. ``was``: a row existed before it,
     # in the table for a key's first state (row ``before``), otherwise as the state i - 1.
