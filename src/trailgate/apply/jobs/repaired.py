@@ -39,7 +39,7 @@ from trailgate.apply.jobs.reports import ApplyReport
 from trailgate.apply.jobs.resolved_options import resolve_apply_options
 from trailgate.apply.jobs.split_operations import SplitOperations, SplitWork
 from trailgate.apply.jobs.tables import TargetTables
-from trailgate.apply.targets.target import DISCARDS
+from trailgate.apply.targets.target import DISCARDS, AppliedPosition
 from trailgate.errors import DecodeError, OptionError, TrailgateError, Where
 from trailgate.model.changes import OPERATIONS_SCHEMA, ChangeBatch
 from trailgate.model.operations_table import from_operations
@@ -72,15 +72,15 @@ def apply_repaired(
     """Apply the operations of a discard file, in the order of its lines, as one batch, and return a report.
 
     Lines that the last file of this group had too, at the beginning of this one, are skipped with a
-    notice. Consecutive lines with the same ``tx_id`` are one transaction. Use the same options as for the
-    trail.
+    notice. Consecutive lines with the same ``tx_id`` are one transaction. Use the same options as
+    for the trail.
 
     Without ``force``, rows must have positions (``meta``), and an operation is an error if a later
     operation has changed its row since. A row that does not exist counts as unchanged.
 
-    Raises OptionError if both ``force`` and ``meta`` are missing, or if all lines of
-    this file were applied with the last one; ApplyError if a row was changed since; DecodeError with the line number if a line is
-    not an operation; and everything that ``apply_trail`` raises.
+    Raises OptionError if both ``force`` and ``meta`` are missing, or if all lines of this file were
+    applied with the last one; ApplyError if a row was changed since; DecodeError with the line
+    number if a line is not an operation; and everything that ``apply_trail`` raises.
     """
     given = ApplyOptions(**OPTIONS.read(options))
     _check_options(given, force=force)
@@ -90,28 +90,15 @@ def apply_repaired(
     numbered = list(_rows(content, str(file)))
     batch = _batch(numbered, str(file), files)
     group = replace(mapped.options, group=f"{mapped.options.group}{DISCARDS}")
-    if (
-        group.on_error not in (STOP, IGNORE)
-        and Path(get_discard_path(group)).absolute() == Path(str(file)).absolute()
-    ):
-        problem = "this is also the discard file of the run: operations that fail again would be written to the file that is being read"
-        raise OptionError(
-            problem, where=Where(source=str(file)), hint="Name another file with --discards"
-        )
+    _check_own_discards(group, str(file))
     source = f"discards of {mapped.source(trail)}"
     digest = hash_discard_file(content)
     with closing(_RepairedTables(to, group, source, mapped.mapping)) as tables:
-        # Positions of this group store the digest of the last file in place of the CSN.
         done = tables.done
-        applied = content[: find_applied(content, None if done is None else done.csn)]
-        rest = [one for one in numbered if one[0] > len(applied.splitlines())]
-        if applied and not rest:
-            hint = "Name another file, or repair further operations in this one"
-            problem = "this file was already applied"
-            raise OptionError(problem, where=Where(source=str(file)), hint=hint)
-        if not batch.rows:
+        rest = _skip_applied(content, numbered, done, str(file))
+        if not rest:
             return ApplyReport()
-        if applied:
+        if len(rest) < len(numbered):
             batch = _batch(rest, str(file), files)
         # A position such as 0000000002 0305419896: the second file, and the first eight hex digits
         # of its digest (12345678) as a decimal number.
@@ -153,6 +140,32 @@ class _RepairedTables(TargetTables):
     """The target's tables for repaired operations: their positions count discard files and are not positions in a trail."""
 
     by_position = False
+
+
+def _check_own_discards(options: ApplyOptions, file: str) -> None:
+    """Raise OptionError if the run would write operations that fail again to the file that it reads."""
+    own = Path(get_discard_path(options)).absolute()
+    if options.on_error not in (STOP, IGNORE) and own == Path(file).absolute():
+        problem = "this is also the discard file of the run: operations that fail again would be written to the file that is being read"
+        raise OptionError(
+            problem, where=Where(source=file), hint="Name another file with --discards"
+        )
+
+
+def _skip_applied(
+    content: bytes,
+    numbered: Sequence[tuple[int, dict[str, Any]]],
+    done: AppliedPosition | None,
+    file: str,
+) -> Sequence[tuple[int, dict[str, Any]]]:
+    """Return the numbered lines of a discard file without those that were applied before. Raises OptionError if all were."""
+    # Positions of this group store the digest of the last file in place of the CSN.
+    applied = content[: find_applied(content, None if done is None else done.csn)]
+    rest = [one for one in numbered if one[0] > len(applied.splitlines())]
+    if applied and not rest:
+        hint = "Name another file, or repair further operations in this one"
+        raise OptionError("this file was already applied", where=Where(source=file), hint=hint)
+    return rest
 
 
 def _without_applied(read: SplitOperations, tables: TargetTables, at: str) -> SplitOperations:
