@@ -44,7 +44,7 @@ def format_positions(numbers: Longs | int, offsets: Longs) -> pa.StringArray:
 
 
 def format_message_positions(numbers: Longs, offsets: Longs) -> pa.StringArray:
-    """Format positions of messages. They are those of `format_positions`, but an offset may have more than 10 digits.
+    """Format positions of messages as `format_positions` does, but an offset may have more than 10 digits.
 
     Raises OptionError for a number that is negative, and for a file number of more than 10 digits.
     """

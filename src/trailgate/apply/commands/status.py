@@ -42,7 +42,7 @@ class GroupStatus:
 
     @property
     def all_notices(self) -> tuple[str, ...]:
-        """The notices of the tables and those of the group."""
+        """The notices of the tables and of the group."""
         return (*(one.notice for one in self.at.tables if one.notice is not None), *self.notices)
 
     def values(self) -> dict[str, Any]:

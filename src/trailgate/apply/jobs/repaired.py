@@ -158,7 +158,7 @@ def _skip_applied(
     done: AppliedPosition | None,
     file: str,
 ) -> Sequence[tuple[int, dict[str, Any]]]:
-    """Return the numbered lines of a discard file without those that were applied before. Raises OptionError if all were."""
+    """Return the numbered lines of a discard file that were not applied before. Raises OptionError if all were."""
     # Positions of this group store the digest of the last file in place of the CSN.
     applied = content[: find_applied(content, None if done is None else done.csn)]
     rest = [one for one in numbered if one[0] > len(applied.splitlines())]

@@ -395,7 +395,7 @@ def verify_tables(
 
 
 def _resolve_options(options: ApplyOptions) -> ResolvedApplyOptions:
-    """Return the options of an apply as ``--verify`` uses them, without those that keep apply from writing."""
+    """Return the options of an apply for ``--verify``, which ignores options that keep apply from writing."""
     mapped = resolve_apply_options(options)
     given = replace(mapped.options, dry_run=False, no_create=False)
     if given.discards is not None and given.on_error == STOP and given.params is None:

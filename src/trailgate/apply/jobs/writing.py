@@ -221,7 +221,7 @@ class BatchWriter:
         A killed run has written its lines before it committed anything. The same operations might
         be accepted now: together with later operations on their rows that the trail has gained, or
         because errors that they depended on do not occur again in tables that were committed. Each
-        operation has to be in the table or in the file, and not in both. So those in the file get
+        operation has to be in the table or in the file, and not in both. So the ones in the file get
         an error (decision 0173).
         """
         if self.bounded is not None:

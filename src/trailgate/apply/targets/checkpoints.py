@@ -136,7 +136,7 @@ class AppliedTables:
         self.set(table, max(self.position(table.name), position))
 
     def set(self, table: TargetTable, position: str | None, field_ids: str | None = None) -> None:
-        """List a table with the columns that it has now, with a position, and with their IDs. Without IDs, those of before remain."""
+        """List a table with the columns that it has now, with a position, and with their IDs. Without IDs, the earlier ones remain."""
         ids = field_ids or self.field_ids(table)
         self._tables[_path(table.name)] = _AppliedTable(encode_known_columns(table), position, ids)
 

@@ -178,7 +178,7 @@ def _ambiguous(line: QuarantineLine, first: QuarantineLine) -> DecodeError:
 
 
 def _repeated(lines: Sequence[QuarantineLine]) -> DecodeError:
-    """Build the error of lines that repeat messages. It is located at the first, and lists those of its file."""
+    """Build the error of lines that repeat messages. It is located at the first line, and lists all lines of that file."""
     first = lines[0]
     problem = f"a copy of this message was captured or quarantined again before: it is the quarantine's message of {first.source} at position {first.position}"
     numbers = [line.number for line in lines if line.path == first.path]

@@ -197,6 +197,6 @@ def _describe_end(data: bytes) -> str:
 
 
 def _ends_as(data: bytes, end: str) -> bool:
-    """Return whether bytes end with those that a digest of ``digest_end`` describes."""
+    """Return whether bytes end as a digest of ``digest_end`` describes."""
     length = end.partition(":")[0]
     return length.isdecimal() and _describe_end(data[-int(length) :]) == end

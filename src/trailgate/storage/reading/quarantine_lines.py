@@ -126,7 +126,7 @@ def _faulty(line: bytes, path: str, number: int, fault: DecodeError) -> Quaranti
 
 
 def _identity(fields: Mapping[str, Any]) -> dict[str, str]:
-    """Return the source, the position and the reason of a line, "" for those that it lacks."""
+    """Return the source, the position and the reason of a line, "" for each that is missing."""
     members = {
         name: value if isinstance(value := fields.get(name), str) else ""
         for name in ("source", "position", "reason")
