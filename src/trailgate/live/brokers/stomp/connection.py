@@ -82,6 +82,8 @@ class StompDialect(NamedTuple):
     - ``id_tail``: a message-id consists of the consumer's id, a comma, and the message's id.
     - ``surrogates``: the broker may write CESU-8 instead of UTF-8.
     - ``consumers``: how the broker reports other consumers; None if it is not known to do so.
+    - ``exclusive``: headers of SUBSCRIBE to a queue with which the broker delivers to one consumer at
+      a time, so that messages of a lost consumer are redelivered before later ones.
     - ``is_managed``: the broker answers requests about a queue (``artemis.py``).
     """
 
@@ -95,6 +97,7 @@ class StompDialect(NamedTuple):
     id_tail: bool = False
     surrogates: bool = False
     consumers: ConsumerNotifications | None = None
+    exclusive: Mapping[str, str] = MappingProxyType({})
     is_managed: bool = False
 
 
@@ -130,6 +133,7 @@ DIALECTS: Final = (
             MappingProxyType({"destination": "/topic/ActiveMQ.Advisory.Consumer.Queue.{}"}),
             "consumerCount",
         ),
+        exclusive=MappingProxyType({"activemq.exclusive": "true"}),
     ),
     # docs/stomp.html: message-id is valid in one session only; amqp-message-id is the sender's
     StompDialect("RabbitMQ", "RabbitMQ/", "x-queue-name"),
@@ -158,6 +162,8 @@ def subscribe_headers(dialect: StompDialect, address: BrokerAddress) -> dict[str
         "ack": "client",
         dialect.ahead.header: str(address.number(dialect.ahead.option, dialect.ahead.default)),
     }
+    if address.kind == QUEUE:
+        headers |= dialect.exclusive
     if dialect.types is not None:
         headers[TYPE] = dialect.types[address.kind]
     for option in ("prefetch", "prefetch-bytes"):
