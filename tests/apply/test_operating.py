@@ -19,6 +19,7 @@ from apply.test_target_faults import held
 from laws import chance
 from oracles.apply_naive import Operation, Source
 from trailgate import (
+    StorageError,
     TargetConflictError,
     TargetLockedError,
     TargetUnavailableError,
@@ -395,3 +396,16 @@ def test_an_update_of_delta_that_finds_nothing_is_no_conflict(folder: Path) -> N
     write_log(folder / "ot", [Operation("U", 1, 1, {"a": 5}, 3)])
     apply_trail("ot", f"delta:{folder}/lake")
     assert delta_rows(folder)[1]["a"] == 5
+
+
+def test_a_duckdb_file_in_the_home_folder_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """DuckDB itself expands ~, where a shell does not: after duckdb:."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    write_log(tmp_path / "ot", inserts(0, 3))
+
+    assert apply_trail(tmp_path / "ot", "duckdb:~/hr.duckdb").operations == 3
+    assert (tmp_path / "hr.duckdb").exists()
+    with pytest.raises(StorageError, match="the folder of the DuckDB file does not exist"):
+        apply_trail(tmp_path / "ot", "duckdb:~/none/hr.duckdb")

@@ -115,7 +115,7 @@ def test_messages_of_another_quarantine_are_like_any_others(place: Place) -> Non
 
 CHANGED: Final[Mapping[str, Callable[[Path], object]]] = {
     "deleted": lambda path: path.unlink(),
-    "longer": lambda path: path.write_text(path.read_text().replace('"bad', '"repaired')),
+    "longer": lambda path: path.write_text("x" + path.read_text()),
     "shorter": lambda path: path.write_text(path.read_text().partition("\n")[0] + "\n"),
 }
 
@@ -129,8 +129,6 @@ def test_nothing_is_repaired_while_the_quarantine_is_not_as_it_was_written(
     path = place.folder / "ot.quarantine.jsonl"
     original = path.read_text()
     CHANGED[case](path)
-    if case == "longer" and path.read_text() == original:
-        path.write_text("x" + original)
 
     with pytest.raises(StorageError, match="that the manifest states") as raised:
         repair(place, rows)

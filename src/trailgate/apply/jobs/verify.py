@@ -36,7 +36,7 @@ from trailgate.apply.effects.known_keys import (
     known_flag_name,
 )
 from trailgate.apply.effects.modes import MODES, VERSIONED, ComputeChanges
-from trailgate.apply.effects.operation_errors import DUPLICATE, MISSING, STOP
+from trailgate.apply.effects.operation_errors import DISCARD, DUPLICATE, MISSING, STOP
 from trailgate.apply.effects.operations import TargetOperations
 from trailgate.apply.effects.row_keys import Key, build_key_table, collect_keys
 from trailgate.apply.effects.stored_types import spell_stored_values
@@ -336,11 +336,11 @@ def verify_tables(
     """Compare the tables of a target with the tables expected by the trail, and return the differences.
 
     Use the same options as for apply. The tables are assumed to have been empty at first, unless
-    ``after_csn``, ``after``, ``overlay_until`` or ``on_collision`` show that they were loaded. In loaded
-    tables, only rows with operations in the trail are compared, and only in the logged columns. If
-    the trail's first files are missing, tables of current rows are compared in the same way, with a
-    notice. For each table the first ``examples`` differing rows are returned, with the positions of
-    the operations on them.
+    ``after_csn``, ``after``, ``overlay_until`` or ``on_collision`` show that they were loaded. In
+    loaded tables, only rows with operations in the trail are compared, and only in the logged
+    columns. If the trail's first files are missing, tables of current rows are compared in the same
+    way, with a notice. For each table the first ``examples`` differing rows are returned, with the
+    positions of the operations on them.
 
     Raises OptionError if loaded tables have a mode other than "current", or if row versions have
     columns with the time of apply (``@DATENOW``); MissingDependencyError if DuckDB is not
@@ -400,7 +400,7 @@ def _resolve_options(options: ApplyOptions) -> ResolvedApplyOptions:
     given = replace(mapped.options, dry_run=False, no_create=False)
     if given.discards is not None and given.on_error == STOP and given.params is None:
         # The file shows that the apply has discarded operations. A parameter file states that itself.
-        given = replace(given, on_error="discard")
+        given = replace(given, on_error=DISCARD)
     return replace(mapped, options=given)
 
 

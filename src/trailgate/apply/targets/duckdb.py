@@ -415,7 +415,8 @@ def check_place(path: str) -> None:
     if "://" in path:
         hint = "Name a local file, or use delta:, which supports object stores"
         raise OptionError(f"duckdb: writes to local files, not to {path}", hint=hint)
-    if path and not Path(path).absolute().parent.is_dir():
+    # DuckDB expands ~ too.
+    if path and not Path(path).expanduser().absolute().parent.is_dir():
         problem = "the folder of the DuckDB file does not exist"
         raise StorageError(
             problem, where=Where(source=path), hint="Create it first, or correct the path"

@@ -155,10 +155,8 @@ class IcebergTarget:
             if table is not None and position is not None:
                 commit = self._find_commit(table, position)
                 snapshot = table.metadata.current_snapshot_id
-                shown, restored = (
-                    name.replace("/", "."),
-                    self._find_restored(name.split("/"), table),
-                )
+                shown = name.replace("/", ".")
+                restored = self._find_restored(name.split("/"), table)
                 notice = None if restored is None else restored.describe(shown)
                 positions.append(TablePosition(shown, position, snapshot, *commit, notice))
         return positions

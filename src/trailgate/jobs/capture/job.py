@@ -199,8 +199,8 @@ def _check_repaired(
     from trailgate.jobs.capture.repaired_lines import TrailQuarantine, check_repaired_files  # noqa: PLC0415  only trails with a quarantine
 
     files = tuple(MessageFile(*one) for one in location.quarantine_files(manifest))
-    check = (lambda: None) if again else partial(location.check_quarantine, manifest)
-    quarantine = TrailQuarantine(files, manifest.repaired, again=again, check=check)
+    check = partial(location.check_quarantine, manifest)
+    quarantine = TrailQuarantine(files, check, manifest.repaired, again=again)
     state = capture.state_after(manifest.last_id or None)
     return check_repaired_files(capture, source.files, quarantine, state)
 

@@ -66,8 +66,9 @@ class CaptureJob:
 
     If an interrupted run of the same input had already published, `done` is its summary and
     `ranges` is empty. `recognized` is the result of comparing the input with the files captured
-    before. `repaired` are the digests of the quarantined messages that the input repairs. `ids` is the rule for checking sequence ids, if the messages have them. `message_ids` is
-    the rule for recognizing redelivered messages; such messages are read in one range.
+    before. `repaired` are the digests of the quarantined messages that the input repairs. `ids` is
+    the rule for checking sequence ids, if the messages have them. `message_ids` is the rule for
+    recognizing redelivered messages; such messages are read in one range.
     """
 
     capture: Capture

@@ -44,9 +44,9 @@ class TrailQuarantine:
     """
 
     files: Sequence[MessageFile]
+    check: Callable[[], None]
     repaired: str = ""
     again: bool = False
-    check: Callable[[], None] = lambda: None
 
     def known(self) -> Counter[str]:
         """Count the messages that were captured before by digest."""
@@ -113,7 +113,8 @@ def check_repaired_files(
             lines.append(line if capture.spans_messages else replace(line, body=b"", headers={}))
     if not lines:
         return ""
-    _check_unchanged(quarantine)
+    if not quarantine.again:
+        _check_unchanged(quarantine)
     own = quarantine.count(line.digest for line in lines)
     added = _check_repeats(lines, own, quarantine)
     if capture.spans_messages and own:
@@ -143,7 +144,7 @@ def _check_repeats(
     `own` counts the quarantine's messages by digest.
     """
     known = quarantine.known()
-    most = own | known  # the quarantine may have been deleted since
+    most = own | known  # with --again, the quarantine may have been deleted since
     before = Counter[str]() if quarantine.again else known
     first: dict[str, QuarantineLine] = {}
     passed: Counter[str] = Counter()

@@ -146,8 +146,9 @@ class BrokerSink:
             stored = StoredState.decode(text, where)
             # As in a folder: a run that published nothing is continued, and one with other options
             # begins. For example, the first one named a topic that does not exist.
-            if stored.state.operations or not stored.state.find_difference(source, form):
+            if stored.state.operations:
                 stored.state.check(source, form, where, GROUP_IS, OTHER_GROUP)
+            if not stored.state.find_difference(source, form):
                 known = replace(stored.state, source=source)
                 self._sender.remember(stored.tables)
         self.published = known = known.starting_after(after)

@@ -27,9 +27,7 @@ from trailgate.errors import StorageError, Where
 from trailgate.storage.files.durable import convert_write_errors
 from trailgate.storage.files.json_lines import body_member, encode_json, encode_json_line
 
-END_BYTES: Final = (
-    4096  # the most bytes at the end of the quarantine that the manifest has a digest of
-)
+END_BYTES: Final = 4096  # at the end of the quarantine, of which the manifest has a digest
 
 
 def format_quarantine_line(
@@ -57,8 +55,8 @@ def format_quarantine_lines(
     """Format many messages as lines of a quarantine file, as `format_quarantine_line` does for one.
 
     `source` is the source of each message, or one for all. `positions` have ten digits of the
-    file's number, and at least ten of the byte offset. `reasons` are the errors. Only headers, and bodies that are
-    not UTF-8, are formatted one by one.
+    file's number, and at least ten of the byte offset. `reasons` are the errors. Only headers, and
+    bodies that are not UTF-8, are formatted one by one.
     """
     texts, encoded = _body_texts(bodies)
     own = None

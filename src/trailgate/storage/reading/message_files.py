@@ -335,7 +335,8 @@ def read_file_lines(
 ) -> Iterator[tuple[int, bytes]]:
     """Yield the lines of a message file that contain ``having``, without their newlines and with their numbers from 1.
 
-    Lines before the byte ``file.begin`` are skipped, but counted. Raises DecodeError if a line is longer than ``longest`` bytes.
+    Lines before the byte ``file.begin`` are skipped, but counted. Raises DecodeError if a line is
+    longer than ``longest`` bytes.
     """
     number = 0
     with _open(file) as reader:

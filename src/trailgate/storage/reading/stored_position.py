@@ -28,8 +28,8 @@ class TrailUse(NamedTuple):
     """The purpose for which a trail is read, such as applying it, as words for error messages.
 
     ``done`` is what happened to its operations, such as "applied". ``missing`` is the hint if files
-    are missing, in which ``{}`` stands for the option that skips the operations before them. ``changed`` is
-    the hint if the trail was replaced by another one.
+    are missing, in which ``{}`` stands for the option that skips the operations before them.
+    ``changed`` is the hint if the trail was replaced by another one.
     """
 
     done: str

@@ -391,10 +391,10 @@ def _number_of(
 class StagedRun:
     """The files that a run has staged: trail files and quarantine files, in order.
 
-    ``summary`` is the run's summary, for the manifest. ``repaired`` are the digests of the quarantined
-    messages that the run repairs. ``sources`` counts message files, including
-    the files of earlier runs. ``captured`` are the lines that this run adds to the list of captured
-    files, and ``last_id`` is its highest sequence id.
+    ``summary`` is the run's summary, for the manifest. ``repaired`` are the digests of the
+    quarantined messages that the run repairs. ``sources`` counts message files, including the files
+    of earlier runs. ``captured`` are the lines that this run adds to the list of captured files,
+    and ``last_id`` is its highest sequence id.
     """
 
     segments: Sequence[Segment]
@@ -411,7 +411,8 @@ def publish(target: TrailTarget, staged: StagedRun) -> tuple[tuple[str, ...], st
 
     Returns the names of the new trail files, and the name of the quarantine file if messages were
     added to it, else None. Raises StorageError if the trail ends inside a transaction of a
-    streaming query or if the quarantine file was edited, and OvertakenError if another run has published first.
+    streaming query or if the quarantine file was edited, and OvertakenError if another run has
+    published first.
     """
     location = target.location
     before = location.manifest() or Manifest()
